@@ -1,0 +1,1 @@
+//! The protocol core of an Enroute broker: no sockets, no clock, no async.

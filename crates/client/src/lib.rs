@@ -1,0 +1,1 @@
+//! Publish and subscribe through a running Enroute node.

@@ -1,0 +1,1 @@
+//! Covering and overlapping of filters, and the covering forest.

@@ -1,0 +1,1 @@
+//! The Enindex and its reference engines: events to matching subscriptions.

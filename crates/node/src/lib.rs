@@ -1,0 +1,1 @@
+//! A broker on libp2p and tokio, to run or to embed.

@@ -1,0 +1,1 @@
+//! Frames between brokers, and between client and broker.
