@@ -9,7 +9,7 @@ mod filter;
 mod limits;
 mod value;
 
-pub use event::{Event, EventBuilder, EventError};
+pub use event::{Attributes, Event, EventBuilder, EventError};
 pub use filter::{Conjunction, Constraint, DecodeError, Filter, Test};
-pub use limits::Limits;
+pub use limits::{Limit, LimitExceeded, Limits};
 pub use value::{Timestamp, Value, ValueRef};
