@@ -35,6 +35,9 @@ use bytes::Bytes;
 use std::cmp::Ordering;
 use std::fmt;
 
+#[cfg(test)]
+mod tests;
+
 const VERSION: u8 = 1;
 const HEADER: usize = 12;
 const ENTRY: usize = 12;
@@ -108,9 +111,7 @@ impl Event {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
                 Ordering::Equal => {
-                    return Some(entry.value(|range| {
-                        std::str::from_utf8(text.get(range).unwrap_or_default()).unwrap_or_default()
-                    }));
+                    return Some(entry.value(|range| utf8(text.get(range).unwrap_or_default())));
                 }
             }
         }
@@ -121,7 +122,7 @@ impl Event {
     pub fn attributes(&self) -> Attributes<'_> {
         let (table, text) = self.parts();
         // The one UTF-8 check of the whole text costs less than one for every name and string.
-        Attributes { table: table.iter(), text: std::str::from_utf8(text).unwrap_or_default() }
+        Attributes { table: table.iter(), text: utf8(text) }
     }
 
     /// How many attributes there are.
@@ -383,6 +384,11 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), EventError> {
         }
     }
     if end != text.len() { malformed("text that belongs to no attribute") } else { Ok(()) }
+}
+
+/// Bytes that are known to be UTF-8.
+fn utf8(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 fn borrowed(value: &Value) -> ValueRef<'_> {
