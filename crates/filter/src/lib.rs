@@ -4,12 +4,26 @@
 //! one for an attribute. An [`Event`] is what is published: named, single-valued attributes and an opaque payload.
 //! [`Filter::matches`] is the one simple truth that every engine, index and broker is tested against.
 
+mod codec;
+mod conjunction;
+mod constraint;
 mod event;
 mod filter;
 mod limits;
+mod number;
+mod pattern;
+mod set;
+mod timestamp;
 mod value;
 
+pub use codec::DecodeError;
+pub use conjunction::Conjunction;
+pub use constraint::{Constraint, Test};
 pub use event::{Attributes, Event, EventBuilder, EventError};
-pub use filter::{Conjunction, Constraint, DecodeError, Filter, Test};
+pub use filter::Filter;
 pub use limits::{Limit, LimitExceeded, Limits};
-pub use value::{Timestamp, Value, ValueRef};
+pub use number::Number;
+pub use pattern::{Pattern, PatternError, PatternKind, Symbol};
+pub use set::{BoolSet, Comparison, NumberSet, StringSet, StringTerm, TimeSet, ValueSet};
+pub use timestamp::{Timestamp, TimestampError};
+pub use value::{Class, Value, ValueRef};

@@ -16,6 +16,10 @@ pub enum Limit {
     InValues,
     /// Conjunctions of a filter after normalisation.
     Conjunctions,
+    /// Patterns of a filter after normalisation, those of LIKE, SUFFIX and CONTAINS.
+    Patterns,
+    /// The canonical form of a filter, in bytes.
+    FilterBytes,
     /// Attributes of an event.
     Attributes,
     /// Attribute data of an event in bytes: names, values and their table, all but header and payload.
@@ -28,12 +32,14 @@ pub enum Limit {
 
 impl Limit {
     /// Every limit.
-    pub const ALL: [Limit; 9] = [
+    pub const ALL: [Limit; 11] = [
         Limit::FilterText,
         Limit::Tokens,
         Limit::Nesting,
         Limit::InValues,
         Limit::Conjunctions,
+        Limit::Patterns,
+        Limit::FilterBytes,
         Limit::Attributes,
         Limit::AttributeData,
         Limit::AttributeName,
@@ -48,6 +54,8 @@ impl Limit {
             Limit::Nesting => 64,
             Limit::InValues => 1_000,
             Limit::Conjunctions => 256,
+            Limit::Patterns => 512,
+            Limit::FilterBytes => 64 * 1024,
             Limit::Attributes => 256,
             Limit::AttributeData => 64 * 1024,
             Limit::AttributeName => 255,
@@ -63,6 +71,8 @@ impl Limit {
             Limit::Nesting => "nesting",
             Limit::InValues => "in_values",
             Limit::Conjunctions => "conjunctions",
+            Limit::Patterns => "patterns",
+            Limit::FilterBytes => "filter_bytes",
             Limit::Attributes => "attributes",
             Limit::AttributeData => "attribute_data",
             Limit::AttributeName => "attribute_name",
@@ -78,6 +88,8 @@ impl Limit {
             Limit::Nesting => "levels of nesting",
             Limit::InValues => "values in an IN",
             Limit::Conjunctions => "conjunctions after normalisation",
+            Limit::Patterns => "patterns after normalisation",
+            Limit::FilterBytes => "bytes of a filter's canonical form",
             Limit::Attributes => "attributes in an event",
             Limit::AttributeData => "bytes of attribute data in an event",
             Limit::AttributeName => "bytes in an attribute name",
