@@ -138,7 +138,7 @@ impl Event {
 
     /// A builder with this event's attributes and payload.
     pub fn to_builder(&self) -> EventBuilder {
-        let attributes = self.attributes().map(|(name, value)| (name.to_owned(), owned(value))).collect();
+        let attributes = self.attributes().map(|(name, value)| (name.to_owned(), value.to_value())).collect();
         EventBuilder { attributes, payload: self.payload() }
     }
 
@@ -228,7 +228,7 @@ impl EventBuilder {
     /// Encodes the event within the given limits; else as [`EventBuilder::build`].
     pub fn build_with(self, limits: &Limits) -> Result<Event, EventError> {
         let mut attributes: Vec<_> =
-            self.attributes.iter().map(|(name, value)| (name.as_str(), borrowed(value))).collect();
+            self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();
         Event::encode(&mut attributes, &self.payload, limits)
     }
 }
@@ -389,24 +389,4 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), EventError> {
 /// Bytes that are known to be UTF-8.
 fn utf8(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
-}
-
-fn borrowed(value: &Value) -> ValueRef<'_> {
-    match value {
-        Value::Bool(value) => ValueRef::Bool(*value),
-        Value::Int(value) => ValueRef::Int(*value),
-        Value::Float(value) => ValueRef::Float(*value),
-        Value::String(value) => ValueRef::String(value),
-        Value::Time(value) => ValueRef::Time(*value),
-    }
-}
-
-fn owned(value: ValueRef<'_>) -> Value {
-    match value {
-        ValueRef::Bool(value) => Value::Bool(value),
-        ValueRef::Int(value) => Value::Int(value),
-        ValueRef::Float(value) => Value::Float(value),
-        ValueRef::String(value) => Value::String(value.to_owned()),
-        ValueRef::Time(value) => Value::Time(value),
-    }
 }

@@ -10,7 +10,7 @@ pub enum Limit {
     FilterText,
     /// Tokens in the text of a filter.
     Tokens,
-    /// Parentheses and negations open at once in a filter; objects open at once in JSON.
+    /// Parentheses open at once in a filter; objects open at once in JSON.
     Nesting,
     /// Values of one `IN`.
     InValues,

@@ -190,7 +190,7 @@ proptest! {
         prop_assert_eq!(event.attribute_count(), attributes.len());
         for ((name, value), (expected_name, expected)) in event.attributes().zip(&attributes) {
             prop_assert_eq!(name, expected_name);
-            let expected = borrowed(expected);
+            let expected = expected.as_ref();
             prop_assert!(bits(&value) == bits(&expected) && (bits(&value).is_some() || value == expected));
         }
         prop_assert_eq!(event.payload(), payload);
