@@ -1,7 +1,8 @@
 //! The client protocol: a client and its broker.
 //!
 //! The client sends requests, each with a number of its own choice; every request gets exactly one answer with its number, in
-//! any order. Deliveries come in between. The hellos are laid out by hand, as are all frames with an event:
+//! any order. Deliveries come in between, as many as the client has given credit for: answers never wait behind deliveries that
+//! the client does not take. The hellos are laid out by hand, as are all frames with an event:
 //!
 //! | frame | layout |
 //! | --- | --- |
@@ -9,6 +10,7 @@
 //! | server hello | version, two bytes; broker id, eight bytes; requests, four bytes; number of limits, one byte; each limit, eight bytes, in the order of [`Limit::ALL`]; software |
 //! | publish | number of the request, eight bytes; the event |
 //! | status request | number of the request, eight bytes |
+//! | credit | further deliveries the client has room for, four bytes |
 //! | status | number of the request, eight bytes; the status as JSON text |
 //! | delivery | event id, 24 bytes; varint: number of names; for each, varint: its length, and the name; the event |
 
@@ -166,6 +168,11 @@ pub enum ClientFrame {
         /// The number of the request.
         request: RequestId,
     },
+    /// Room for this many more deliveries. There is none before the first of these.
+    Credit {
+        /// How many more.
+        deliveries: u32,
+    },
     /// Last.
     Goodbye(Goodbye),
 }
@@ -194,6 +201,11 @@ impl ClientFrame {
                 reader.finish()?;
                 Ok(ClientFrame::StatusRequest { request })
             }
+            Kind::Credit => {
+                let deliveries = reader.u32("deliveries")?;
+                reader.finish()?;
+                Ok(ClientFrame::Credit { deliveries })
+            }
             Kind::Goodbye => Ok(ClientFrame::Goodbye(codec::read(kind, &frame.content)?)),
             _ => Err(frame.misplaced(Traffic::FromClient)),
         }
@@ -220,6 +232,10 @@ impl ClientFrame {
             }),
             ClientFrame::StatusRequest { request } => put_frame(out, Kind::StatusRequest, |out| {
                 out.put_u64_le(request.0);
+                Ok(())
+            }),
+            ClientFrame::Credit { deliveries } => put_frame(out, Kind::Credit, |out| {
+                out.put_u32_le(*deliveries);
                 Ok(())
             }),
             ClientFrame::Goodbye(goodbye) => goodbye.put_frame(out),

@@ -71,11 +71,13 @@ pub enum Kind {
     Status = 0x26,
     /// A [`Delivery`](enroute_broker::Delivery).
     Delivery = 0x27,
+    /// How many more deliveries a client has room for.
+    Credit = 0x28,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 17] = [
         Kind::Hello,
         Kind::HelloAck,
         Kind::HelloRefused,
@@ -92,6 +94,7 @@ impl Kind {
         Kind::Reply,
         Kind::Status,
         Kind::Delivery,
+        Kind::Credit,
     ];
 
     fn from_byte(byte: u8) -> Option<Kind> {
@@ -105,7 +108,9 @@ impl Kind {
             Kind::HelloRefused => &[Traffic::Control, Traffic::ToClient],
             Kind::Goodbye => &[Traffic::Control, Traffic::FromClient, Traffic::ToClient],
             Kind::DataHello | Kind::Event => &[Traffic::Data],
-            Kind::ClientHello | Kind::Request | Kind::Publish | Kind::StatusRequest => &[Traffic::FromClient],
+            Kind::ClientHello | Kind::Request | Kind::Publish | Kind::StatusRequest | Kind::Credit => {
+                &[Traffic::FromClient]
+            }
             Kind::ServerHello | Kind::Reply | Kind::Status | Kind::Delivery => &[Traffic::ToClient],
         }
     }
@@ -120,6 +125,7 @@ impl Kind {
             Kind::Event => event::MAX_HEADER + MAX_EVENT,
             Kind::Publish => 8 + MAX_EVENT,
             Kind::StatusRequest => 8,
+            Kind::Credit => 4,
             Kind::Status => MAX_STATUS,
             Kind::Delivery => event::EVENT_ID + MAX_DELIVERY_NAMES + MAX_EVENT,
         }
@@ -143,6 +149,7 @@ impl Kind {
             Kind::Reply => "reply",
             Kind::Status => "status",
             Kind::Delivery => "delivery",
+            Kind::Credit => "credit",
         }
     }
 }

@@ -15,7 +15,7 @@
 //! | stream | first | then |
 //! | --- | --- | --- |
 //! | control | the dialling broker sends [`Hello`], the other answers with [`HelloAck`] or [`HelloRefused`] | both send [`ControlFrame::Message`], [`ControlFrame::KeepAlive`], at the end [`Goodbye`] |
-//! | data | whoever opens it sends [`DataHello`], which says to which control stream it belongs | [`DataFrame::Event`] |
+//! | data | whoever opens it sends [`DataHello`], which says to which control stream it belongs; the other repeats it | [`DataFrame::Event`] |
 //! | client | the client sends [`ClientHello`], the broker answers with [`ServerHello`] or [`HelloRefused`] | [`ClientFrame`]s one way, [`ServerFrame`]s the other |
 //!
 //! # Three kinds of content
