@@ -1,0 +1,144 @@
+//! Deliveries that wait for the application, and the credit the broker has for more.
+
+use crate::Delivery;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Filled by the connection against credit, emptied by the application.
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    window: usize,
+    /// Something to take, or the end.
+    filled: Notify,
+    /// Room for a grant that is worth a frame.
+    emptied: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Delivery>,
+    /// Deliveries the broker may still send.
+    granted: usize,
+    ended: bool,
+}
+
+impl Inbox {
+    /// At most `window` deliveries wait or are on their way.
+    pub(crate) fn new(window: usize) -> Inbox {
+        Inbox { state: Mutex::default(), window: window.max(1), filled: Notify::new(), emptied: Notify::new() }
+    }
+
+    /// A new connection: the credit of the one before is void.
+    pub(crate) fn reset_credit(&self) {
+        self.lock().granted = 0;
+    }
+
+    /// Waits until half of the window can be granted, and grants all there is room for.
+    pub(crate) async fn grant(&self) -> u32 {
+        loop {
+            {
+                let mut state = self.lock();
+                let room = self.window - (state.waiting.len() + state.granted).min(self.window);
+                if room * 2 >= self.window {
+                    state.granted += room;
+                    return u32::try_from(room).unwrap_or(u32::MAX);
+                }
+            }
+            self.emptied.notified().await;
+        }
+    }
+
+    /// Takes in a delivery; false if the broker had no credit for it.
+    pub(crate) fn push(&self, delivery: Delivery) -> bool {
+        let mut state = self.lock();
+        let Some(granted) = state.granted.checked_sub(1) else { return false };
+        state.granted = granted;
+        state.waiting.push_back(delivery);
+        drop(state);
+        self.filled.notify_one();
+        true
+    }
+
+    /// No more will come.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.filled.notify_one();
+    }
+
+    /// Waits for the next delivery; `None` after the end.
+    pub(crate) async fn next(&self) -> Option<Delivery> {
+        loop {
+            {
+                let mut state = self.lock();
+                let next = state.waiting.pop_front();
+                if next.is_some() || state.ended {
+                    let more = !state.waiting.is_empty() || state.ended;
+                    drop(state);
+                    if more {
+                        // Somebody else may wait too, and only one was woken.
+                        self.filled.notify_one();
+                    }
+                    self.emptied.notify_one();
+                    return next;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    /// The next delivery if one waits.
+    pub(crate) fn try_next(&self) -> Option<Delivery> {
+        let next = self.lock().waiting.pop_front();
+        if next.is_some() {
+            self.emptied.notify_one();
+        }
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use enroute_broker::{BrokerId, EventId};
+    use enroute_filter::Event;
+    use futures::FutureExt;
+
+    fn delivery(sequence: u64) -> Delivery {
+        let id = EventId { origin: BrokerId(1), incarnation: 1, sequence };
+        Delivery { id, event: Event::builder().build().unwrap(), subscriptions: Vec::new() }
+    }
+
+    #[test]
+    fn credit_is_never_more_than_room() {
+        let inbox = Inbox::new(4);
+        assert!(!inbox.push(delivery(0)), "no credit yet");
+        assert_eq!(inbox.grant().now_or_never(), Some(4));
+        assert_eq!(inbox.grant().now_or_never(), None);
+        for sequence in 1..=4 {
+            assert!(inbox.push(delivery(sequence)));
+        }
+        assert!(!inbox.push(delivery(5)));
+        assert_eq!(inbox.next().now_or_never().flatten().map(|d| d.id.sequence), Some(1));
+        assert_eq!(inbox.grant().now_or_never(), None, "one place is not worth a frame");
+        assert!(inbox.try_next().is_some());
+        assert_eq!(inbox.grant().now_or_never(), Some(2));
+        inbox.reset_credit();
+        assert_eq!(inbox.grant().now_or_never(), Some(2), "what the lost connection was granted is granted again");
+    }
+
+    #[test]
+    fn what_came_before_the_end_is_still_given() {
+        let inbox = Inbox::new(4);
+        assert_eq!(inbox.grant().now_or_never(), Some(4));
+        assert!(inbox.push(delivery(1)));
+        inbox.end();
+        assert!(inbox.next().now_or_never().unwrap().is_some());
+        assert!(inbox.next().now_or_never().unwrap().is_none());
+        assert!(inbox.next().now_or_never().unwrap().is_none());
+    }
+}
