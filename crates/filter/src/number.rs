@@ -78,6 +78,7 @@ impl Number {
             Repr::Int(i64::MIN) => Some(Number(Repr::Float((-TWO_POW_63).next_down()))),
             Repr::Int(int) => Some(Number(Repr::Int(int - 1))),
             Repr::Float(f64::NEG_INFINITY) => None,
+            Repr::Float(TWO_POW_63) => Some(Number(Repr::Int(i64::MAX))),
             Repr::Float(float) => Number::from_f64(float.next_down()),
         }
     }
