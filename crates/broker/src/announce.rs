@@ -1,0 +1,208 @@
+//! Interest, outgoing: what this broker tells each publishing broker that its clients want.
+//!
+//! The interest is the set of the roots of the covering forest over all local subscriptions. Of it, a publishing broker is
+//! told what overlaps its scope. The first time, and for each new version of its scope, it is told the whole; afterwards
+//! the changes. While [`STEPS`] steps are not acknowledged, changes gather and cancel out, and go as one step later.
+
+use crate::broker::Broker;
+use crate::topology::ScopeView;
+use crate::{AnnouncedFilter, BrokerId, Digest, Interest, Output, Payload};
+use enroute_covering::RootChange;
+use enroute_filter::Conjunction;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Steps under way to one broker before further changes gather.
+const STEPS: usize = 8;
+
+/// Bytes of filters in one message; a larger step takes several.
+const CHUNK: usize = 64 << 10;
+
+/// What one publishing broker has been told.
+#[derive(Debug, Default)]
+struct Told {
+    /// The sequence of its scope that was answered.
+    scope_version: u64,
+    digest: Digest,
+    filters: u64,
+    /// Changes not told yet (true: added), each a difference to what was told.
+    gathered: BTreeMap<AnnouncedFilter, bool>,
+    /// The interest version of the oldest gathered change.
+    gathered_since: u64,
+    /// Steps not acknowledged: the last sequence of each on the channel, and its interest version.
+    under_way: VecDeque<(u64, u64)>,
+}
+
+/// The own interest and what others have been told of it.
+#[derive(Debug, Default)]
+pub(crate) struct Announcements {
+    /// Counts the changes of the interest.
+    pub(crate) version: u64,
+    roots: BTreeMap<AnnouncedFilter, Arc<Conjunction>>,
+    told: BTreeMap<BrokerId, Told>,
+}
+
+impl Announcements {
+    /// How many filters a broker has been told.
+    pub(crate) fn told(&self, broker: BrokerId) -> u64 {
+        self.told.get(&broker).map_or(0, |told| told.filters)
+    }
+
+    /// Whether a broker holds the interest as it was at `version`, and as much of it as its present scope wants.
+    pub(crate) fn holds(&self, broker: BrokerId, version: u64, scope_version: u64) -> bool {
+        let Some(told) = self.told.get(&broker) else { return false };
+        told.scope_version == scope_version
+            && told.under_way.front().is_none_or(|&(_, under_way)| under_way > version)
+            && (told.gathered.is_empty() || told.gathered_since > version)
+    }
+
+    pub(crate) fn forget(&mut self, broker: BrokerId) {
+        self.told.remove(&broker);
+    }
+}
+
+/// One step, before it is cut into messages.
+struct Step {
+    whole: bool,
+    added: Vec<AnnouncedFilter>,
+    removed: Vec<AnnouncedFilter>,
+}
+
+impl Broker {
+    /// Takes in a change of the roots and tells it to all whose scope it overlaps.
+    pub(crate) fn announce_change(&mut self, change: &RootChange, out: &mut Vec<Output>) {
+        if change.added.is_empty() && change.removed.is_empty() {
+            return;
+        }
+        self.announcements.version += 1;
+        let version = self.announcements.version;
+        let encode = |conjunctions: &[Arc<Conjunction>]| -> Vec<(AnnouncedFilter, Arc<Conjunction>)> {
+            conjunctions.iter().map(|conjunction| (AnnouncedFilter::of(conjunction), conjunction.clone())).collect()
+        };
+        let (added, removed) = (encode(&change.added), encode(&change.removed));
+        for (filter, conjunction) in &added {
+            self.announcements.roots.insert(filter.clone(), conjunction.clone());
+        }
+        for (filter, _) in &removed {
+            self.announcements.roots.remove(filter);
+        }
+        for (&broker, told) in &mut self.announcements.told {
+            let scope = self.topology.scope(broker);
+            for (changes, is_added) in [(&added, true), (&removed, false)] {
+                for (filter, conjunction) in changes {
+                    if scope.overlaps(conjunction) {
+                        told.gather(filter, is_added, version);
+                    }
+                }
+            }
+        }
+        let brokers: Vec<BrokerId> = self.announcements.told.keys().copied().collect();
+        for broker in brokers {
+            self.announce_gathered(broker, out);
+        }
+    }
+
+    /// Tells a broker the changes that have gathered, if not too much is under way.
+    fn announce_gathered(&mut self, to: BrokerId, out: &mut Vec<Output>) {
+        let Some(told) = self.announcements.told.get_mut(&to) else { return };
+        if told.gathered.is_empty() || told.under_way.len() >= STEPS {
+            return;
+        }
+        let (added, removed): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut told.gathered).into_iter().partition(|&(_, is_added)| is_added);
+        let filters = |changes: Vec<(AnnouncedFilter, bool)>| changes.into_iter().map(|(filter, _)| filter).collect();
+        self.announce_step(to, Step { whole: false, added: filters(added), removed: filters(removed) }, out);
+    }
+
+    /// Tells a broker all that its scope wants, from nothing, if it publishes.
+    pub(crate) fn announce_whole(&mut self, to: BrokerId, out: &mut Vec<Output>) {
+        let scope = self.topology.scope(to);
+        if matches!(scope, ScopeView::Nobody) {
+            self.announcements.forget(to);
+            return;
+        }
+        let wanted = self.announcements.roots.iter().filter(|(_, conjunction)| scope.overlaps(conjunction));
+        let added = wanted.map(|(filter, _)| filter.clone()).collect();
+        let scope_version = self.topology.scope_version(to).sequence;
+        let under_way = self.announcements.told.remove(&to).map_or(VecDeque::new(), |told| told.under_way);
+        self.announcements.told.insert(to, Told { scope_version, under_way, ..Told::default() });
+        self.announce_step(to, Step { whole: true, added, removed: Vec::new() }, out);
+    }
+
+    /// Cuts a step into messages and sends them.
+    fn announce_step(&mut self, to: BrokerId, step: Step, out: &mut Vec<Output>) {
+        let version = self.announcements.version;
+        let Some(told) = self.announcements.told.get_mut(&to) else { return };
+        for filter in &step.added {
+            told.digest = told.digest.with(filter);
+        }
+        for filter in &step.removed {
+            told.digest = told.digest.without(filter);
+        }
+        told.filters = told.filters + step.added.len() as u64 - step.removed.len() as u64;
+        let (digest, scope_version) = (told.digest, told.scope_version);
+        let mut last_sequence = 0;
+        let chunks = chunks(step);
+        let count = chunks.len();
+        for (index, Step { whole, added, removed }) in chunks.into_iter().enumerate() {
+            let last = index + 1 == count;
+            let interest = Interest { version, scope_version, whole, added, removed, last, digest };
+            last_sequence = self.tell(to, Payload::Interest(interest), out);
+        }
+        if let Some(told) = self.announcements.told.get_mut(&to) {
+            told.under_way.push_back((last_sequence, version));
+        }
+    }
+
+    /// A broker has acknowledged something: perhaps whole steps, so that gathered changes can go and waits can end.
+    pub(crate) fn on_acknowledged(&mut self, by: BrokerId, out: &mut Vec<Output>) {
+        let Some(acknowledged) = self.channels.get(&by).map(|channel| channel.acknowledged()) else { return };
+        let Some(told) = self.announcements.told.get_mut(&by) else { return };
+        while told.under_way.front().is_some_and(|&(sequence, _)| sequence <= acknowledged) {
+            told.under_way.pop_front();
+        }
+        self.announce_gathered(by, out);
+        self.end_waits_for(by, out);
+    }
+
+    /// Tells a broker the whole if its present scope has not been answered.
+    pub(crate) fn answer_scope(&mut self, of: BrokerId, out: &mut Vec<Output>) {
+        let version = self.topology.scope_version(of).sequence;
+        let answered = self.announcements.told.get(&of).is_some_and(|told| told.scope_version == version);
+        let known = self.topology.incarnation(of) == Some(self.topology.scope_version(of).incarnation);
+        if !answered && known && of != self.identity.id {
+            self.announce_whole(of, out);
+        }
+    }
+}
+
+impl Told {
+    /// Adds a change to those not told yet; a change and its opposite cancel out.
+    fn gather(&mut self, filter: &AnnouncedFilter, added: bool, version: u64) {
+        if self.gathered.is_empty() {
+            self.gathered_since = version;
+        }
+        if self.gathered.insert(filter.clone(), added).is_some_and(|before| before != added) {
+            self.gathered.remove(filter);
+        }
+    }
+}
+
+/// Cuts a step into parts of at most [`CHUNK`] bytes (or one filter), at least one part.
+fn chunks(step: Step) -> Vec<Step> {
+    let whole = step.whole;
+    let empty = || Step { whole, added: Vec::new(), removed: Vec::new() };
+    let mut parts = vec![empty()];
+    let mut bytes = 0;
+    let changes = step.added.into_iter().map(|filter| (filter, true));
+    for (filter, added) in changes.chain(step.removed.into_iter().map(|filter| (filter, false))) {
+        if bytes > 0 && bytes + filter.0.len() > CHUNK {
+            parts.push(empty());
+            bytes = 0;
+        }
+        bytes += filter.0.len().max(1);
+        let part = parts.last_mut().expect("there is always one part");
+        if added { part.added.push(filter) } else { part.removed.push(filter) }
+    }
+    parts
+}

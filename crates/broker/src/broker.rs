@@ -1,0 +1,304 @@
+//! The broker itself: its parts, the one entry point, and what follows from changes.
+
+use crate::announce::Announcements;
+use crate::channel::Channel;
+use crate::clients::Clients;
+use crate::forward::Parked;
+use crate::links::Links;
+use crate::publish::WaitingPublications;
+use crate::remote::RemoteInterest;
+use crate::scope::OwnScope;
+use crate::timers::{Timer, Timers};
+use crate::topology::Topology;
+use crate::waits::Waits;
+use crate::{BrokerId, CloseReason, Config, Counters, Identity, Input, LinkId, Message, Output, Time};
+use enroute_matcher::Owner;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A broker without sockets, clock or randomness of its own: see [`Broker::handle`].
+pub struct Broker {
+    pub(crate) identity: Identity,
+    pub(crate) config: Config,
+    pub(crate) now: Time,
+    pub(crate) timers: Timers,
+    pub(crate) counters: Counters,
+
+    pub(crate) links: Links,
+    pub(crate) topology: Topology,
+    pub(crate) starting: bool,
+    pub(crate) peers_tried: bool,
+    /// The sequence of the own link state, and when it was last flooded.
+    pub(crate) link_state_sequence: u64,
+    pub(crate) flooded_at: Option<Time>,
+    /// When this broker has had to jump above another that speaks under its name.
+    pub(crate) jumps: VecDeque<Time>,
+
+    pub(crate) channels: BTreeMap<BrokerId, Channel>,
+    pub(crate) last_epoch: u64,
+    pub(crate) announcements: Announcements,
+    pub(crate) remote: RemoteInterest,
+
+    pub(crate) clients: Clients,
+    pub(crate) scope: OwnScope,
+    pub(crate) waits: Waits,
+
+    pub(crate) waiting: WaitingPublications,
+    /// Brokers that publications are not held up for any more, until they answer.
+    pub(crate) overdue: BTreeSet<BrokerId>,
+    /// Whether answers are waited for, and whether any are missing at all; none if it has to be found out anew.
+    pub(crate) missing_answers: Option<(bool, bool)>,
+    pub(crate) last_event: u64,
+    pub(crate) parked: Parked,
+    /// Room for the matcher's answer, kept from event to event.
+    pub(crate) owners: Vec<Owner>,
+
+    pub(crate) unsettled: Unsettled,
+}
+
+/// What has changed and has consequences that are still to be drawn, once, at the end of an input.
+#[derive(Debug, Default)]
+pub(crate) struct Unsettled {
+    /// The own links.
+    pub(crate) links: bool,
+    /// Anybody's links.
+    pub(crate) routes: bool,
+    /// What the completeness of the view depends on.
+    pub(crate) view: bool,
+    /// Scopes of others.
+    pub(crate) scopes: bool,
+}
+
+impl Broker {
+    /// A broker that starts at `now`.
+    pub fn new(identity: Identity, config: Config, now: Time) -> Broker {
+        let mut broker = Broker {
+            topology: Topology::new(identity.id, config.brokers),
+            now,
+            timers: Timers::default(),
+            counters: Counters::default(),
+            links: Links::default(),
+            starting: true,
+            peers_tried: false,
+            link_state_sequence: 0,
+            flooded_at: None,
+            jumps: VecDeque::new(),
+            channels: BTreeMap::new(),
+            last_epoch: 0,
+            announcements: Announcements::default(),
+            remote: RemoteInterest::default(),
+            clients: Clients::default(),
+            scope: OwnScope::default(),
+            waits: Waits::default(),
+            waiting: WaitingPublications::default(),
+            overdue: BTreeSet::new(),
+            missing_answers: None,
+            last_event: 0,
+            parked: Parked::default(),
+            owners: Vec::new(),
+            unsettled: Unsettled::default(),
+            identity,
+            config,
+        };
+        broker.timers.set(Timer::Started, Some(now + broker.config.starting));
+        broker.renew_link_state();
+        broker.topology.update_routes(now);
+        broker
+    }
+
+    /// The own id.
+    pub fn id(&self) -> BrokerId {
+        self.identity.id
+    }
+
+    /// The present incarnation, for hellos; it may grow while the broker lives.
+    pub fn incarnation(&self) -> u64 {
+        self.identity.incarnation
+    }
+
+    /// When [`Input::Timer`] is wanted next, if nothing else happens before.
+    pub fn wake_at(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Takes in one thing that happened at `now`, which never runs backwards, and appends to `out` what is to be done, in
+    /// order. The same inputs at the same times give the same outputs.
+    pub fn handle(&mut self, input: Input, now: Time, out: &mut Vec<Output>) {
+        self.now = self.now.max(now);
+        while let Some(timer) = self.timers.pop(self.now) {
+            self.on_timer(timer, out);
+        }
+        match input {
+            Input::LinkUp { link, neighbour } => self.on_link_up(link, neighbour, out),
+            Input::LinkDown { link, unsent } => self.on_link_down(link, unsent, out),
+            Input::Message { link, message } => self.on_message(link, message, out),
+            Input::Event { link, frame } => self.on_event(link, frame, out),
+            Input::ClientConnected { client } => self.on_client_connected(client),
+            Input::ClientDisconnected { client } => self.on_client_disconnected(client, out),
+            Input::Command { client, request, command } => self.on_command(client, request, command, out),
+            Input::Publish { client, request, event } => self.on_publish(client, request, event, out),
+            Input::PeersTried => {
+                self.peers_tried = true;
+                self.end_start_if_ready();
+            }
+            Input::Timer => {}
+        }
+        self.settle(out);
+    }
+
+    fn on_message(&mut self, link: LinkId, message: Message, out: &mut Vec<Output>) {
+        // Messages that were under way on a link closed meanwhile: the sync of the next link brings what they said.
+        let Some(from) = self.links.get_mut(link) else { return };
+        from.counts.control_received += 1;
+        match message {
+            Message::Offer { held, last } => self.on_offer(link, held, last, out),
+            Message::Synced => self.on_synced(link, out),
+            Message::SyncedAck => self.on_synced_ack(link),
+            Message::LinkState(record) => self.on_link_state(link, record, out),
+            Message::Scope(record) => self.on_scope(link, record, out),
+            Message::Routed(routed) => self.on_routed(link, routed, out),
+        }
+    }
+
+    fn on_timer(&mut self, timer: Timer, out: &mut Vec<Output>) {
+        match timer {
+            Timer::Started => self.end_start(),
+            Timer::FloodLinkState => self.flood_link_state(out),
+            Timer::Resend(broker) => self.resend(broker, out),
+            Timer::Resync(broker) => self.on_resync_due(broker, out),
+            Timer::Unreachable(_) => self.check_waits(out),
+            Timer::Purge(broker) => self.purge(broker),
+            Timer::Publish => self.on_publication_due(out),
+            Timer::Answer => self.on_answers_due(out),
+            Timer::Park => self.on_parked_due(out),
+            Timer::Narrow => self.on_narrow(out),
+        }
+    }
+
+    /// Draws the consequences of all changes, each once.
+    pub(crate) fn settle(&mut self, out: &mut Vec<Output>) {
+        if std::mem::take(&mut self.unsettled.links) {
+            self.end_start_if_ready();
+            self.update_link_state(out);
+        }
+        if std::mem::take(&mut self.unsettled.routes) {
+            self.update_routes(out);
+        }
+        let scopes = std::mem::take(&mut self.unsettled.scopes);
+        let view = std::mem::take(&mut self.unsettled.view);
+        if scopes || view {
+            self.check_waits(out);
+        }
+        if view {
+            self.publish_waiting(out);
+        }
+    }
+
+    fn update_routes(&mut self, out: &mut Vec<Output>) {
+        let change = self.topology.update_routes(self.now);
+        for &broker in &change.vanished {
+            self.timers.set(Timer::Unreachable(broker), Some(self.now + self.config.unreachable));
+            self.timers.set(Timer::Purge(broker), Some(self.now + self.config.grace));
+        }
+        for &broker in &change.appeared {
+            self.timers.set(Timer::Unreachable(broker), None);
+            self.timers.set(Timer::Purge(broker), None);
+            self.on_appeared(broker, out);
+        }
+        for &broker in change.appeared.iter().chain(&change.moved) {
+            self.on_path_changed(broker, out);
+        }
+        self.unsettled.scopes = true;
+        self.view_changed();
+        self.unpark(out);
+    }
+
+    /// There is a path to a broker and was none. Neighbours may not know its records: what was out of reach was not
+    /// offered to them when they became neighbours.
+    fn on_appeared(&mut self, broker: BrokerId, out: &mut Vec<Output>) {
+        for link in self.links.ids() {
+            if self.links.get(link).is_some_and(|link| link.neighbour.broker != broker) {
+                self.send_link_state(link, broker, out);
+                self.send_scope(link, broker, out);
+            }
+        }
+        self.answer_scope(broker, out);
+    }
+
+    /// Forgets a broker that has been out of reach for the time of grace.
+    fn purge(&mut self, broker: BrokerId) {
+        self.topology.purge(broker);
+        self.forget_life(broker);
+        self.timers.set(Timer::Unreachable(broker), None);
+        self.unsettled.scopes = true;
+    }
+
+    /// Forgets all that was said by, and to, an earlier life of a broker.
+    pub(crate) fn forget_life(&mut self, broker: BrokerId) {
+        self.drop_channel(broker);
+        self.announcements.forget(broker);
+        self.remote.forget(broker);
+        self.timers.set(Timer::Resync(broker), None);
+        self.overdue.remove(&broker);
+        self.view_changed();
+    }
+
+    /// The own links have changed, or a link's state of sync.
+    pub(crate) fn links_changed(&mut self) {
+        self.unsettled.links = true;
+    }
+
+    /// Every configured peer has been tried and every link is in sync.
+    fn end_start_if_ready(&mut self) {
+        if self.peers_tried && self.links.iter().all(|(_, link)| link.in_sync()) {
+            self.end_start();
+        }
+    }
+
+    fn end_start(&mut self) {
+        if std::mem::take(&mut self.starting) {
+            self.timers.set(Timer::Started, None);
+            self.links_changed();
+            self.view_changed();
+        }
+    }
+
+    /// Another life speaks under this broker's name: jumps above it and says everything again. After three times in a
+    /// minute it is no accident.
+    pub(crate) fn jump_above(&mut self, incarnation: u64, out: &mut Vec<Output>) {
+        self.jumps.push_back(self.now);
+        while self.jumps.front().is_some_and(|&at| self.now.since(at) > crate::flood::JUMPS_WITHIN) {
+            self.jumps.pop_front();
+        }
+        if self.jumps.len() > crate::flood::JUMPS {
+            out.push(Output::IdentityInUse);
+            return;
+        }
+        let Some(incarnation) = incarnation.checked_add(1) else {
+            out.push(Output::IdentityInUse);
+            return;
+        };
+        self.identity.incarnation = incarnation;
+        out.push(Output::StoreIncarnation(incarnation));
+        out.push(Output::Notice(crate::Notice::Impersonated { incarnation }));
+        let others: Vec<BrokerId> = self.channels.keys().copied().collect();
+        for broker in others {
+            self.drop_channel(broker);
+            self.announcements.forget(broker);
+        }
+        self.remote.clear();
+        self.last_event = 0;
+        self.link_state_sequence = 0;
+        self.renew_link_state();
+        self.flood_link_state(out);
+        self.tell_scope_anew(out);
+        let publishers: Vec<BrokerId> = self.topology.publishers().map(|(broker, _)| broker).collect();
+        for broker in publishers {
+            self.answer_scope(broker, out);
+        }
+    }
+
+    /// A link is closed for a record that cannot be.
+    pub(crate) fn refuse_record(&mut self, link: LinkId, what: &str, out: &mut Vec<Output>) {
+        self.close(link, CloseReason::Violation(what.into()), out);
+    }
+}

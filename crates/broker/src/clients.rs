@@ -1,0 +1,256 @@
+//! The clients of this broker: their subscriptions and advertisements.
+
+use crate::broker::Broker;
+use crate::{ClientId, Command, Delivery, EventId, Output, Refusal, Reply, RequestId};
+use enroute_covering::{Forest, RootChange};
+use enroute_filter::{Conjunction, Event, Filter};
+use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// One client.
+#[derive(Debug, Default)]
+struct Client {
+    subscriptions: BTreeMap<Arc<str>, (SubscriptionId, Arc<Filter>)>,
+    /// By name: the number under which the scope knows the advertisement, and its filter.
+    advertisements: BTreeMap<Arc<str>, (u64, Arc<Filter>)>,
+    /// Whether it publishes without having advertised.
+    publishes_anything: bool,
+}
+
+impl Client {
+    fn names(&self) -> usize {
+        self.subscriptions.len() + self.advertisements.len()
+    }
+
+    fn may_publish(&self, event: &Event) -> bool {
+        self.advertisements.is_empty() || self.advertisements.values().any(|(_, filter)| filter.matches(event))
+    }
+}
+
+/// All clients, with the matcher and the covering forest over their subscriptions.
+#[derive(Default)]
+pub(crate) struct Clients {
+    clients: BTreeMap<ClientId, Client>,
+    owners: BTreeMap<SubscriptionId, (ClientId, Arc<str>)>,
+    matcher: Enindex,
+    scratch: Scratch,
+    pub(crate) forest: Forest,
+    /// Numbers subscriptions and advertisements.
+    last: u64,
+}
+
+impl Clients {
+    pub(crate) fn count(&self) -> usize {
+        self.clients.len()
+    }
+
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.owners.len()
+    }
+
+    pub(crate) fn advertisements(&self) -> usize {
+        self.clients.values().map(|client| client.advertisements.len()).sum()
+    }
+
+    /// The deliveries of an event: one for each client with a subscription that matches.
+    pub(crate) fn deliveries(&mut self, id: EventId, event: &Event) -> Vec<(ClientId, Delivery)> {
+        let mut matching = Vec::new();
+        self.matcher.matches(event, &mut self.scratch, &mut matching);
+        let mut by_client: BTreeMap<ClientId, Vec<Arc<str>>> = BTreeMap::new();
+        for (client, name) in matching.iter().filter_map(|subscription| self.owners.get(subscription)) {
+            by_client.entry(*client).or_default().push(name.clone());
+        }
+        let delivery = |(client, mut subscriptions): (ClientId, Vec<Arc<str>>)| {
+            subscriptions.sort_unstable();
+            (client, Delivery { id, event: event.as_bytes().clone(), subscriptions })
+        };
+        by_client.into_iter().map(delivery).collect()
+    }
+
+    fn insert_subscription(&mut self, client: ClientId, name: &Arc<str>, filter: &Arc<Filter>, roots: &mut Roots) {
+        self.last += 1;
+        let id = SubscriptionId(self.last);
+        self.matcher.insert(id, Owner(client.0), filter);
+        for conjunction in filter.conjunctions() {
+            roots.apply(self.forest.insert(id.0, conjunction));
+        }
+        self.owners.insert(id, (client, name.clone()));
+        let subscriptions = &mut self.clients.entry(client).or_default().subscriptions;
+        if let Some((replaced, filter)) = subscriptions.insert(name.clone(), (id, filter.clone())) {
+            self.remove_subscription(replaced, &filter, roots);
+        }
+    }
+
+    fn remove_subscription(&mut self, id: SubscriptionId, filter: &Filter, roots: &mut Roots) {
+        self.matcher.remove(id);
+        self.owners.remove(&id);
+        for conjunction in filter.conjunctions() {
+            roots.apply(self.forest.remove(id.0, conjunction));
+        }
+    }
+}
+
+/// The net change of the roots over several changes of the forest.
+#[derive(Default)]
+struct Roots {
+    added: BTreeSet<Arc<Conjunction>>,
+    removed: BTreeSet<Arc<Conjunction>>,
+}
+
+impl Roots {
+    fn apply(&mut self, change: RootChange) {
+        for root in change.added {
+            if !self.removed.remove(&root) {
+                self.added.insert(root);
+            }
+        }
+        for root in change.removed {
+            if !self.added.remove(&root) {
+                self.removed.insert(root);
+            }
+        }
+    }
+
+    fn change(self) -> RootChange {
+        RootChange { added: self.added.into_iter().collect(), removed: self.removed.into_iter().collect() }
+    }
+}
+
+impl Broker {
+    pub(crate) fn on_client_connected(&mut self, client: ClientId) {
+        self.clients.clients.entry(client).or_default();
+    }
+
+    pub(crate) fn on_client_disconnected(&mut self, id: ClientId, out: &mut Vec<Output>) {
+        self.drop_waits_of(id);
+        let Some(client) = self.clients.clients.remove(&id) else { return };
+        let mut roots = Roots::default();
+        for (subscription, filter) in client.subscriptions.into_values() {
+            self.clients.remove_subscription(subscription, &filter, &mut roots);
+        }
+        self.announce_change(&roots.change(), out);
+        for (number, filter) in client.advertisements.into_values() {
+            self.retire_advertisement(number, &filter);
+        }
+        if client.publishes_anything {
+            self.retire_anything();
+        }
+    }
+
+    pub(crate) fn on_command(&mut self, client: ClientId, request: RequestId, command: Command, out: &mut Vec<Output>) {
+        if let Err(refusal) = self.admit_client(client) {
+            return refuse(client, request, refusal, out);
+        }
+        match command {
+            Command::Subscribe { name, filter } => self.on_subscribe(client, request, name, filter, out),
+            Command::Unsubscribe { name } => self.on_unsubscribe(client, request, name, out),
+            Command::Advertise { name, filter } => self.on_advertise(client, request, name, filter, out),
+            Command::Unadvertise { name } => self.on_unadvertise(client, request, name, out),
+        }
+    }
+
+    /// A client is known from its first command at the latest.
+    fn admit_client(&mut self, client: ClientId) -> Result<(), Refusal> {
+        let limit = self.config.clients;
+        if !self.clients.clients.contains_key(&client) && self.clients.count() >= limit {
+            return Err(Refusal::Limit { what: "clients of this broker".into(), limit: limit as u64 });
+        }
+        self.on_client_connected(client);
+        Ok(())
+    }
+
+    fn admit_name(&self, client: ClientId, taken: bool) -> Result<(), Refusal> {
+        let limit = self.config.names_per_client;
+        if !taken && self.clients.clients[&client].names() >= limit {
+            let what = "subscriptions and advertisements of one client".into();
+            return Err(Refusal::Limit { what, limit: limit as u64 });
+        }
+        Ok(())
+    }
+
+    fn on_subscribe(
+        &mut self,
+        id: ClientId,
+        request: RequestId,
+        name: Arc<str>,
+        filter: Filter,
+        out: &mut Vec<Output>,
+    ) {
+        let taken = self.clients.clients[&id].subscriptions.contains_key(&name);
+        if let Err(refusal) = self.admit_name(id, taken) {
+            return refuse(id, request, refusal, out);
+        }
+        let filter = Arc::new(filter);
+        let mut roots = Roots::default();
+        self.clients.insert_subscription(id, &name, &filter, &mut roots);
+        self.announce_change(&roots.change(), out);
+        self.await_force(id, request, filter, out);
+    }
+
+    fn on_unsubscribe(&mut self, id: ClientId, request: RequestId, name: Arc<str>, out: &mut Vec<Output>) {
+        let subscriptions = self.clients.clients.get_mut(&id).map(|client| &mut client.subscriptions);
+        let Some((subscription, filter)) = subscriptions.and_then(|subscriptions| subscriptions.remove(&name)) else {
+            return refuse(id, request, Refusal::UnknownName { name }, out);
+        };
+        let mut roots = Roots::default();
+        self.clients.remove_subscription(subscription, &filter, &mut roots);
+        self.announce_change(&roots.change(), out);
+        out.push(Output::Reply { client: id, request, reply: Reply::Withdrawn });
+    }
+
+    fn on_advertise(
+        &mut self,
+        id: ClientId,
+        request: RequestId,
+        name: Arc<str>,
+        filter: Filter,
+        out: &mut Vec<Output>,
+    ) {
+        let taken = self.clients.clients[&id].advertisements.contains_key(&name);
+        if let Err(refusal) = self.admit_name(id, taken) {
+            return refuse(id, request, refusal, out);
+        }
+        self.clients.last += 1;
+        let (number, filter) = (self.clients.last, Arc::new(filter));
+        let client = self.clients.clients.entry(id).or_default();
+        let replaced = client.advertisements.insert(name, (number, filter.clone()));
+        let published_anything = std::mem::take(&mut client.publishes_anything);
+        self.widen_scope(number, &filter, out);
+        if let Some((replaced, filter)) = replaced {
+            self.retire_advertisement(replaced, &filter);
+        }
+        if published_anything {
+            self.retire_anything();
+        }
+        self.await_view(id, request, out);
+    }
+
+    fn on_unadvertise(&mut self, id: ClientId, request: RequestId, name: Arc<str>, out: &mut Vec<Output>) {
+        let advertisements = self.clients.clients.get_mut(&id).map(|client| &mut client.advertisements);
+        let Some((number, filter)) = advertisements.and_then(|advertisements| advertisements.remove(&name)) else {
+            return refuse(id, request, Refusal::UnknownName { name }, out);
+        };
+        self.retire_advertisement(number, &filter);
+        out.push(Output::Reply { client: id, request, reply: Reply::Withdrawn });
+    }
+
+    /// Whether a client may publish this event; if so the scope allows for it from now on.
+    pub(crate) fn admit_event(&mut self, id: ClientId, event: &Event, out: &mut Vec<Output>) -> Result<(), Refusal> {
+        self.admit_client(id)?;
+        let client = self.clients.clients.entry(id).or_default();
+        if !client.may_publish(event) {
+            return Err(Refusal::NotAdvertised);
+        }
+        if client.advertisements.is_empty() && !client.publishes_anything {
+            client.publishes_anything = true;
+            self.widen_scope_to_anything(out);
+        }
+        Ok(())
+    }
+}
+
+/// Answers a request with a refusal.
+pub(crate) fn refuse(client: ClientId, request: RequestId, refusal: Refusal, out: &mut Vec<Output>) {
+    out.push(Output::Reply { client, request, reply: Reply::Refused(refusal) });
+}

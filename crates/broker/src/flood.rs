@@ -1,0 +1,143 @@
+//! Flooded records: link states and scopes, from their origin to all.
+
+use crate::broker::Broker;
+use crate::timers::Timer;
+use crate::topology::Accepted;
+use crate::{BrokerId, LinkId, LinkState, Message, Notice, Output, ScopeRecord, Version};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A broker that hears somebody else speak under its name jumps above it at most this often within [`JUMPS_WITHIN`]; the
+/// next time it goes down.
+pub(crate) const JUMPS: usize = 2;
+
+/// See [`JUMPS`].
+pub(crate) const JUMPS_WITHIN: Duration = Duration::from_secs(60);
+
+/// Bounds on a link state from elsewhere.
+const MAX_ADDRESSES: usize = 32;
+const MAX_ADDRESS: usize = 512;
+
+impl Broker {
+    /// Writes the own link state anew into the tables, under the next version.
+    pub(crate) fn renew_link_state(&mut self) {
+        self.link_state_sequence += 1;
+        let version = Version { incarnation: self.identity.incarnation, sequence: self.link_state_sequence };
+        let record = LinkState {
+            origin: self.identity.id,
+            peer_id: self.identity.peer_id.clone(),
+            start_nonce: self.identity.start_nonce,
+            version,
+            starting: self.starting,
+            addresses: self.identity.addresses.clone(),
+            links: self.links.listed(),
+        };
+        self.topology.accept_link_state(Arc::new(record));
+        self.unsettled.routes = true;
+    }
+
+    /// Tells a change of the own links: a first one at once, those that follow soon after together.
+    pub(crate) fn update_link_state(&mut self, out: &mut Vec<Output>) {
+        let unchanged = self
+            .topology
+            .link_state(self.identity.id)
+            .is_some_and(|told| told.starting == self.starting && told.links == self.links.listed());
+        if unchanged {
+            return;
+        }
+        self.renew_link_state();
+        match self.flooded_at {
+            Some(at) if self.now < at + self.config.coalesce => {
+                self.timers.start(Timer::FloodLinkState, at + self.config.coalesce);
+            }
+            Some(_) | None => self.flood_link_state(out),
+        }
+    }
+
+    pub(crate) fn flood_link_state(&mut self, out: &mut Vec<Output>) {
+        self.timers.set(Timer::FloodLinkState, None);
+        self.flooded_at = Some(self.now);
+        if let Some(record) = self.topology.link_state(self.identity.id).cloned() {
+            self.flood(&Message::LinkState(record), None, out);
+        }
+    }
+
+    pub(crate) fn on_link_state(&mut self, link: LinkId, record: Arc<LinkState>, out: &mut Vec<Output>) {
+        if let Err(what) = check_link_state(&record, self.config.links) {
+            return self.refuse_record(link, what, out);
+        }
+        let origin = record.origin;
+        if origin == self.identity.id {
+            return self.on_own_link_state(&record, out);
+        }
+        match self.topology.accept_link_state(record.clone()) {
+            Accepted::Old => {}
+            Accepted::Full => {
+                let what = format!("a record, with {} brokers known already", self.config.brokers);
+                out.push(Output::Notice(Notice::Unreadable { broker: origin, what }));
+            }
+            Accepted::Clash { held_by } => {
+                let refused = record.peer_id.clone();
+                out.push(Output::Notice(Notice::IdClash { id: origin, held_by, refused }));
+            }
+            Accepted::New { new_life, links_changed } => {
+                if new_life {
+                    self.forget_life(origin);
+                }
+                self.unsettled.routes |= new_life || links_changed;
+                self.view_changed();
+                self.flood(&Message::LinkState(record), Some(link), out);
+                self.answer_scope(origin, out);
+            }
+        }
+    }
+
+    /// What is said under this broker's own name, and is not an echo of its own words, comes from another life: an
+    /// earlier one is outdone already; to a later one this broker must not yield.
+    fn on_own_link_state(&mut self, record: &LinkState, out: &mut Vec<Output>) {
+        let Some(own) = self.topology.link_state(self.identity.id) else { return };
+        let echo = record.start_nonce == own.start_nonce && record.version <= own.version;
+        if !echo && record.version >= own.version {
+            self.jump_above(record.version.incarnation, out);
+        }
+    }
+
+    pub(crate) fn on_scope(&mut self, link: LinkId, record: Arc<ScopeRecord>, out: &mut Vec<Output>) {
+        let origin = record.origin;
+        if origin == self.identity.id {
+            if record.version.incarnation > self.identity.incarnation {
+                self.jump_above(record.version.incarnation, out);
+            }
+            return;
+        }
+        match self.topology.accept_scope(record.clone()) {
+            Accepted::Old | Accepted::Full | Accepted::Clash { .. } => {}
+            Accepted::New { new_life, links_changed: _ } => {
+                self.unsettled.routes |= new_life;
+                self.unsettled.scopes = true;
+                self.flood(&Message::Scope(record), Some(link), out);
+                self.answer_scope(origin, out);
+            }
+        }
+    }
+}
+
+/// Whether a link state from elsewhere keeps within what it may say.
+fn check_link_state(record: &LinkState, max_links: usize) -> Result<(), &'static str> {
+    if BrokerId::of_peer(&record.peer_id) != record.origin {
+        return Err("a link state whose origin is not the hash of its peer id");
+    }
+    if record.links.len() > max_links {
+        return Err("a link state with too many links");
+    }
+    if !record.links.is_sorted_by(|a, b| a.neighbour < b.neighbour) {
+        return Err("a link state whose links are not sorted");
+    }
+    if record.links.iter().any(|link| link.cost == 0 || link.neighbour == record.origin) {
+        return Err("a link state with a link that costs nothing or leads nowhere");
+    }
+    if record.addresses.len() > MAX_ADDRESSES || record.addresses.iter().any(|address| address.len() > MAX_ADDRESS) {
+        return Err("a link state with too many or too long addresses");
+    }
+    Ok(())
+}

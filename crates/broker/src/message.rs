@@ -1,0 +1,215 @@
+//! What brokers tell each other. The crate `enroute-wire` gives these their bytes.
+
+use crate::{BrokerId, EventId, Version};
+use bytes::Bytes;
+use enroute_filter::{Conjunction, DecodeError};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A control message from a broker to its neighbour, in order and without loss while their link lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// On a new link: the records that I hold of origins I can reach, in parts.
+    Offer {
+        /// One entry for each origin.
+        held: Vec<Held>,
+        /// Whether this part is the last.
+        last: bool,
+    },
+    /// All that your offer lacked, or had in older versions, has been sent.
+    Synced,
+    /// I have taken in all that came before your `Synced`.
+    SyncedAck,
+    /// A broker's link state, flooded.
+    LinkState(Arc<LinkState>),
+    /// A broker's scope, flooded.
+    Scope(Arc<ScopeRecord>),
+    /// Control from one broker to another, perhaps far one; see [`Routed`].
+    Routed(Routed),
+}
+
+/// What a broker holds of an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Whose records.
+    pub origin: BrokerId,
+    /// The version of its link state.
+    pub links: Version,
+    /// The version of its scope; the default version if none is held.
+    pub scope: Version,
+}
+
+/// What a broker says of itself and its links.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkState {
+    /// The broker that speaks.
+    pub origin: BrokerId,
+    /// Its peer id in text form; `origin` is its hash.
+    pub peer_id: Arc<str>,
+    /// Drawn at each start: tells two lives apart that claim one incarnation.
+    pub start_nonce: u64,
+    /// Version of this record.
+    pub version: Version,
+    /// Whether its configured peers have not all been tried yet.
+    pub starting: bool,
+    /// Multiaddresses at which it listens.
+    pub addresses: Vec<String>,
+    /// Its links that are in sync in both directions, sorted by neighbour.
+    pub links: Vec<LinkEnd>,
+}
+
+/// One end of a link, as that end's broker sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkEnd {
+    /// The broker at the other end.
+    pub neighbour: BrokerId,
+    /// At least 1; the link costs the larger of what its two ends say.
+    pub cost: u32,
+    /// Equal at both ends if they speak of the same lives of the two brokers.
+    pub nonce: u64,
+}
+
+/// What the clients of a broker may publish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeRecord {
+    /// The broker that speaks.
+    pub origin: BrokerId,
+    /// Version of this record, on its own count.
+    pub version: Version,
+    /// The scope itself.
+    pub scope: Scope,
+}
+
+/// See [`ScopeRecord`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scope {
+    /// Nobody publishes.
+    #[default]
+    Nobody,
+    /// Somebody publishes without having advertised, or there is too much to list.
+    Anything,
+    /// The roots of the forest over all advertisements.
+    Filters(Vec<AnnouncedFilter>),
+}
+
+/// A conjunction in the bytes that its origin gave it: digests are taken over these, whatever a later version would write.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AnnouncedFilter(pub Bytes);
+
+impl AnnouncedFilter {
+    /// Encodes a conjunction.
+    pub fn of(conjunction: &Conjunction) -> AnnouncedFilter {
+        AnnouncedFilter(conjunction.to_bytes().into())
+    }
+    /// Decodes and checks it.
+    ///
+    /// # Errors
+    /// If the bytes are no conjunction in canonical form.
+    pub fn conjunction(&self) -> Result<Conjunction, DecodeError> {
+        Conjunction::from_bytes(&self.0)
+    }
+}
+
+/// Control that travels end to end over any number of brokers, which hold nothing of it: ordered, acknowledged and sent
+/// again over new paths until its destination has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routed {
+    /// The broker that speaks.
+    pub source: BrokerId,
+    /// Its incarnation.
+    pub source_incarnation: u64,
+    /// The broker that is spoken to.
+    pub destination: BrokerId,
+    /// Its incarnation as the source knows it; another one drops the message.
+    pub destination_incarnation: u64,
+    /// Brokers it may still pass.
+    pub hop_limit: u16,
+    /// What is said.
+    pub body: RoutedBody,
+}
+
+/// See [`Routed`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RoutedBody {
+    /// A numbered message of the source's channel to the destination.
+    Data {
+        /// Which channel: a source that begins anew takes a larger number.
+        epoch: u64,
+        /// Counts the messages of the channel, from 1.
+        sequence: u64,
+        /// The message.
+        payload: Payload,
+    },
+    /// All messages of the *destination's* channel up to this one have been taken in.
+    Ack {
+        /// The channel.
+        epoch: u64,
+        /// The last message taken in, in order.
+        received: u64,
+    },
+    /// Messages of a channel have come whose beginning is not known here: begin anew.
+    Restart {
+        /// The channel that is of no use.
+        epoch: u64,
+    },
+}
+
+/// What channels carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Payload {
+    /// What the source wants of what the destination's clients may publish.
+    Interest(Interest),
+    /// The source's copy of the destination's interest has another digest than was said: send it whole.
+    Resync {
+        /// The interest version that did not come out right.
+        version: u64,
+    },
+}
+
+/// A step of the interest that a broker holds with one publishing broker. Steps with `last` unset are kept until the last one
+/// comes, and all are applied as one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interest {
+    /// The source's interest version (within its incarnation).
+    pub version: u64,
+    /// The sequence of the destination's scope that this answers.
+    pub scope_version: u64,
+    /// Whether this begins from nothing instead of from the step before.
+    pub whole: bool,
+    /// Applied first.
+    pub added: Vec<AnnouncedFilter>,
+    /// Applied second.
+    pub removed: Vec<AnnouncedFilter>,
+    /// Whether the step ends here.
+    pub last: bool,
+    /// Of the whole set that the destination now holds (meaningful with `last`).
+    pub digest: Digest,
+}
+
+/// A digest of a set of filters: the wrapping sum of the 128-bit hashes of their bytes, so that it follows adds and removes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest(pub u128);
+
+impl Digest {
+    /// The digest with one filter more.
+    pub fn with(self, filter: &AnnouncedFilter) -> Digest {
+        Digest(self.0.wrapping_add(xxhash_rust::xxh3::xxh3_128(&filter.0)))
+    }
+    /// The digest with one filter less.
+    pub fn without(self, filter: &AnnouncedFilter) -> Digest {
+        Digest(self.0.wrapping_sub(xxhash_rust::xxh3::xxh3_128(&filter.0)))
+    }
+}
+
+/// An event on its way between brokers: a header that changes at each broker, and a body that none on the way looks into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventFrame {
+    /// Brokers it may still pass.
+    pub hop_limit: u16,
+    /// Where this copy goes: sorted, none twice, never empty. Copies at one broker have disjoint destinations.
+    pub destinations: Vec<BrokerId>,
+    /// The event's id.
+    pub id: EventId,
+    /// The event in its own layout ([`enroute_filter::Event`]), not yet checked.
+    pub event: Bytes,
+}

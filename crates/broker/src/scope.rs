@@ -1,0 +1,144 @@
+//! The own scope: what the clients here may publish. It grows at once and shrinks late, since every change makes all other
+//! brokers answer.
+
+use crate::broker::Broker;
+use crate::timers::Timer;
+use crate::{AnnouncedFilter, Message, Output, Scope, ScopeRecord, Time, Version};
+use enroute_covering::Forest;
+use enroute_filter::{Conjunction, Filter};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Filters in a scope; with more it is simply "anything".
+const MAX_FILTERS: usize = 256;
+
+/// Bytes of filters in a scope, likewise.
+const MAX_BYTES: usize = 128 << 10;
+
+/// Parts of the scope that may wait to be given up; beyond, the oldest go early.
+const MAX_RETIRING: usize = 65_536;
+
+/// Something that widens the scope.
+#[derive(Debug)]
+enum Part {
+    /// An advertised conjunction, under the number of its advertisement.
+    Advertised(u64, Conjunction),
+    /// A client that publishes without having advertised.
+    Anything,
+}
+
+/// The own scope and what it is made of.
+#[derive(Debug, Default)]
+pub(crate) struct OwnScope {
+    forest: Forest,
+    /// Clients that publish without having advertised, and those that did until lately.
+    anything: usize,
+    retiring: VecDeque<(Time, Part)>,
+    /// What is told.
+    told: Scope,
+    sequence: u64,
+}
+
+impl OwnScope {
+    /// The sequence of the scope record that is told.
+    pub(crate) fn version(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Whether somebody publishes.
+    pub(crate) fn is_nobody(&self) -> bool {
+        self.told == Scope::Nobody
+    }
+
+    fn present(&self) -> Scope {
+        if self.anything > 0 {
+            return Scope::Anything;
+        }
+        let roots: Vec<AnnouncedFilter> = self.forest.roots().map(|root| AnnouncedFilter::of(root)).collect();
+        let bytes: usize = roots.iter().map(|root| root.0.len()).sum();
+        match roots.len() {
+            0 => Scope::Nobody,
+            count if count > MAX_FILTERS || bytes > MAX_BYTES => Scope::Anything,
+            _ => Scope::Filters(roots),
+        }
+    }
+
+    fn give_up(&mut self, part: &Part) {
+        match part {
+            Part::Advertised(number, conjunction) => {
+                self.forest.remove(*number, conjunction);
+            }
+            Part::Anything => self.anything -= 1,
+        }
+    }
+}
+
+impl Broker {
+    /// A client advertises under a new number.
+    pub(crate) fn widen_scope(&mut self, number: u64, filter: &Filter, out: &mut Vec<Output>) {
+        for conjunction in filter.conjunctions() {
+            self.scope.forest.insert(number, conjunction);
+        }
+        self.tell_scope(out);
+    }
+
+    /// A client publishes without having advertised.
+    pub(crate) fn widen_scope_to_anything(&mut self, out: &mut Vec<Output>) {
+        self.scope.anything += 1;
+        self.tell_scope(out);
+    }
+
+    /// An advertisement is gone; the scope keeps it for a while.
+    pub(crate) fn retire_advertisement(&mut self, number: u64, filter: &Filter) {
+        for conjunction in filter.conjunctions() {
+            self.retire(Part::Advertised(number, conjunction.clone()));
+        }
+    }
+
+    /// A client that published without having advertised is gone, or has advertised now.
+    pub(crate) fn retire_anything(&mut self) {
+        self.retire(Part::Anything);
+    }
+
+    fn retire(&mut self, part: Part) {
+        let at = self.now + self.config.narrowing;
+        self.scope.retiring.push_back((at, part));
+        if self.scope.retiring.len() > MAX_RETIRING
+            && let Some((_, oldest)) = self.scope.retiring.pop_front()
+        {
+            self.scope.give_up(&oldest);
+        }
+        self.timers.set(Timer::Narrow, self.scope.retiring.front().map(|&(at, _)| at));
+    }
+
+    /// Gives up the parts of the scope that have not been needed for long enough.
+    pub(crate) fn on_narrow(&mut self, out: &mut Vec<Output>) {
+        while let Some((_, part)) = self.scope.retiring.pop_front_if(|(at, _)| *at <= self.now) {
+            self.scope.give_up(&part);
+        }
+        self.timers.set(Timer::Narrow, self.scope.retiring.front().map(|&(at, _)| at));
+        self.tell_scope(out);
+    }
+
+    fn tell_scope(&mut self, out: &mut Vec<Output>) {
+        let present = self.scope.present();
+        if present != self.scope.told {
+            self.scope.told = present;
+            self.tell_scope_anew(out);
+        }
+    }
+
+    /// Floods the own scope under a new version.
+    pub(crate) fn tell_scope_anew(&mut self, out: &mut Vec<Output>) {
+        self.scope.sequence += 1;
+        let version = Version { incarnation: self.identity.incarnation, sequence: self.scope.sequence };
+        let scope = self.scope.told.clone();
+        let record = Arc::new(ScopeRecord { origin: self.identity.id, version, scope });
+        self.topology.accept_scope(record.clone());
+        if self.scope.is_nobody() {
+            self.remote.clear();
+        }
+        self.flood(&Message::Scope(record), None, out);
+        self.view_changed();
+    }
+}

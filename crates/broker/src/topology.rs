@@ -1,0 +1,225 @@
+//! What is known of all brokers: their link states, their scopes, and the routes that follow.
+
+use crate::paths::{Route, shortest_paths};
+use crate::{AnnouncedFilter, BrokerId, Held, LinkState, Scope, ScopeRecord, Time, Version};
+use enroute_covering::overlaps;
+use enroute_filter::Conjunction;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A scope with its filters decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ScopeView {
+    /// Nobody publishes.
+    #[default]
+    Nobody,
+    /// Whatever is published may come.
+    Anything,
+    /// Only events that match one of these come.
+    Filters(Vec<Conjunction>),
+}
+
+impl ScopeView {
+    /// Decodes a scope. What cannot be read may be anything: reading it as less would lose events.
+    pub(crate) fn read(scope: &Scope) -> ScopeView {
+        match scope {
+            Scope::Nobody => ScopeView::Nobody,
+            Scope::Anything => ScopeView::Anything,
+            Scope::Filters(filters) => match filters.iter().map(AnnouncedFilter::conjunction).collect() {
+                Ok(conjunctions) => ScopeView::Filters(conjunctions),
+                Err(_) => ScopeView::Anything,
+            },
+        }
+    }
+
+    /// Whether an event within this scope could match the conjunction.
+    pub(crate) fn overlaps(&self, conjunction: &Conjunction) -> bool {
+        match self {
+            ScopeView::Nobody => false,
+            ScopeView::Anything => true,
+            ScopeView::Filters(filters) => filters.iter().any(|filter| overlaps(filter, conjunction)),
+        }
+    }
+}
+
+/// What is held of one broker.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    scope_version: Version,
+    scope_record: Option<Arc<ScopeRecord>>,
+    scope: ScopeView,
+    /// Since when there is no path to it; none while there is.
+    pub(crate) unreachable_since: Option<Time>,
+}
+
+/// What a record did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// It is no newer than what is held.
+    Old,
+    /// Taken in. For link states: whether it begins a new life of its origin, and whether its links are other ones.
+    New {
+        /// The first record of this incarnation.
+        new_life: bool,
+        /// Routes may change.
+        links_changed: bool,
+    },
+    /// Its peer id is not that of the broker known under this id.
+    Clash {
+        /// The peer known under the id.
+        held_by: Arc<str>,
+    },
+    /// There are too many brokers.
+    Full,
+}
+
+/// How reachability changed with a new computation of the routes.
+#[derive(Debug, Default)]
+pub(crate) struct RouteChange {
+    /// Brokers that there is a path to now, and was none.
+    pub(crate) appeared: Vec<BrokerId>,
+    /// Brokers that there was a path to, and is none now.
+    pub(crate) vanished: Vec<BrokerId>,
+    /// Brokers whose path begins with another neighbour than before.
+    pub(crate) moved: Vec<BrokerId>,
+}
+
+/// The network as this broker knows it.
+#[derive(Debug)]
+pub(crate) struct Topology {
+    me: BrokerId,
+    capacity: usize,
+    link_states: BTreeMap<BrokerId, Arc<LinkState>>,
+    known: BTreeMap<BrokerId, Known>,
+    routes: BTreeMap<BrokerId, Route>,
+}
+
+impl Topology {
+    pub(crate) fn new(me: BrokerId, capacity: usize) -> Topology {
+        Topology { me, capacity, link_states: BTreeMap::new(), known: BTreeMap::new(), routes: BTreeMap::new() }
+    }
+
+    pub(crate) fn link_state(&self, broker: BrokerId) -> Option<&Arc<LinkState>> {
+        self.link_states.get(&broker)
+    }
+
+    pub(crate) fn scope_record(&self, broker: BrokerId) -> Option<&Arc<ScopeRecord>> {
+        self.known.get(&broker)?.scope_record.as_ref()
+    }
+
+    /// The scope of a broker that is known in its present life.
+    pub(crate) fn scope(&self, broker: BrokerId) -> &ScopeView {
+        const NOBODY: &ScopeView = &ScopeView::Nobody;
+        self.known.get(&broker).map_or(NOBODY, |known| &known.scope)
+    }
+
+    pub(crate) fn scope_version(&self, broker: BrokerId) -> Version {
+        self.known.get(&broker).map_or(Version::default(), |known| known.scope_version)
+    }
+
+    /// The present incarnation of a broker whose link state is held.
+    pub(crate) fn incarnation(&self, broker: BrokerId) -> Option<u64> {
+        self.link_states.get(&broker).map(|record| record.version.incarnation)
+    }
+
+    pub(crate) fn route(&self, broker: BrokerId) -> Option<&Route> {
+        self.routes.get(&broker)
+    }
+
+    /// All brokers that there is a path to, in order of their ids; oneself not among them.
+    pub(crate) fn reachable(&self) -> impl Iterator<Item = BrokerId> {
+        self.routes.keys().copied()
+    }
+
+    /// All brokers of which a link state is held, oneself among them.
+    pub(crate) fn brokers(&self) -> impl Iterator<Item = BrokerId> {
+        self.link_states.keys().copied()
+    }
+
+    /// The brokers whose clients publish, with what; those of whom no link state is held are not among them.
+    pub(crate) fn publishers(&self) -> impl Iterator<Item = (BrokerId, &ScopeView)> {
+        let publishes = |(broker, known): &(&BrokerId, &Known)| {
+            known.scope != ScopeView::Nobody && self.link_states.contains_key(broker)
+        };
+        self.known.iter().filter(publishes).map(|(&broker, known)| (broker, &known.scope))
+    }
+
+    pub(crate) fn unreachable_since(&self, broker: BrokerId) -> Option<Time> {
+        self.known.get(&broker)?.unreachable_since
+    }
+
+    /// What can be offered to a new neighbour: the origins that there is a path to, and oneself.
+    pub(crate) fn offer(&self) -> Vec<Held> {
+        let held = |(&origin, record): (&BrokerId, &Arc<LinkState>)| {
+            let offered = origin == self.me || self.routes.contains_key(&origin);
+            offered.then(|| Held { origin, links: record.version, scope: self.scope_version(origin) })
+        };
+        self.link_states.iter().filter_map(held).collect()
+    }
+
+    /// Takes in a link state if it is newer than what is held.
+    pub(crate) fn accept_link_state(&mut self, record: Arc<LinkState>) -> Accepted {
+        let origin = record.origin;
+        let (new_life, links_changed) = match self.link_states.get(&origin) {
+            Some(held) if held.peer_id != record.peer_id => return Accepted::Clash { held_by: held.peer_id.clone() },
+            Some(held) if held.version >= record.version => return Accepted::Old,
+            Some(held) => (held.version.incarnation < record.version.incarnation, held.links != record.links),
+            None if self.link_states.len() >= self.capacity => return Accepted::Full,
+            None => (true, true),
+        };
+        let known = self.known.entry(origin).or_default();
+        if known.scope_version.incarnation < record.version.incarnation {
+            *known = Known { unreachable_since: known.unreachable_since, ..Known::default() };
+        }
+        self.link_states.insert(origin, record);
+        Accepted::New { new_life, links_changed }
+    }
+
+    /// Takes in a scope if it is newer than what is held and not of an earlier life. It may come before the link state of
+    /// its origin and is kept then.
+    pub(crate) fn accept_scope(&mut self, record: Arc<ScopeRecord>) -> Accepted {
+        let present = self.incarnation(record.origin).unwrap_or(0);
+        if !self.known.contains_key(&record.origin) && self.known.len() >= self.capacity {
+            return Accepted::Full;
+        }
+        let known = self.known.entry(record.origin).or_default();
+        if record.version <= known.scope_version || record.version.incarnation < present {
+            return Accepted::Old;
+        }
+        let new_life = known.scope_version.incarnation < record.version.incarnation;
+        known.scope_version = record.version;
+        known.scope = ScopeView::read(&record.scope);
+        known.scope_record = Some(record);
+        Accepted::New { new_life, links_changed: false }
+    }
+
+    /// Computes the routes anew and says what changed.
+    pub(crate) fn update_routes(&mut self, now: Time) -> RouteChange {
+        let routes = shortest_paths(self.me, &self.link_states);
+        let before = std::mem::replace(&mut self.routes, routes);
+        let mut change = RouteChange::default();
+        for (&broker, route) in &self.routes {
+            match before.get(&broker) {
+                None => change.appeared.push(broker),
+                Some(old) if old.next_hop != route.next_hop => change.moved.push(broker),
+                Some(_) => {}
+            }
+        }
+        for (&broker, known) in &mut self.known {
+            let reachable = broker == self.me || self.routes.contains_key(&broker);
+            if reachable {
+                known.unreachable_since = None;
+            } else if known.unreachable_since.is_none() {
+                known.unreachable_since = Some(now);
+                change.vanished.push(broker);
+            }
+        }
+        change
+    }
+
+    /// Forgets a broker.
+    pub(crate) fn purge(&mut self, broker: BrokerId) {
+        self.link_states.remove(&broker);
+        self.known.remove(&broker);
+    }
+}

@@ -1,0 +1,214 @@
+//! Answers that wait: a subscription is answered when every publishing broker that it concerns holds it, an
+//! advertisement when every reachable broker has said what it wants of it. Either is answered in bounded time.
+
+use crate::broker::Broker;
+use crate::timers::Timer;
+use crate::topology::ScopeView;
+use crate::{BrokerId, ClientId, Output, Reply, RequestId, Time};
+use enroute_filter::Filter;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What an answer waits for.
+#[derive(Debug)]
+enum Until {
+    /// Every broker whose scope overlaps the filter holds the interest of this version.
+    Held { filter: Arc<Filter>, version: u64, missing: BTreeSet<BrokerId> },
+    /// The view of what others want is complete for this version of the own scope.
+    Complete { scope_version: u64 },
+}
+
+#[derive(Debug)]
+struct Wait {
+    client: ClientId,
+    request: RequestId,
+    deadline: Time,
+    until: Until,
+}
+
+/// All answers that wait, in the order of their requests.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    waits: BTreeMap<u64, Wait>,
+    /// Waits by a broker they miss: those for a lower version end first, and they are in the order of versions.
+    by_missing: BTreeMap<BrokerId, BTreeSet<u64>>,
+    deadlines: BTreeSet<(Time, u64)>,
+    last: u64,
+}
+
+impl Waits {
+    fn insert(&mut self, wait: Wait) -> u64 {
+        self.last += 1;
+        self.deadlines.insert((wait.deadline, self.last));
+        self.waits.insert(self.last, wait);
+        self.last
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Wait> {
+        let wait = self.waits.remove(&number)?;
+        self.deadlines.remove(&(wait.deadline, number));
+        if let Until::Held { missing, .. } = &wait.until {
+            for &broker in missing {
+                self.found(broker, number);
+            }
+        }
+        Some(wait)
+    }
+
+    /// A wait does not miss a broker any more.
+    fn found(&mut self, broker: BrokerId, number: u64) {
+        if let Some(numbers) = self.by_missing.get_mut(&broker) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.by_missing.remove(&broker);
+            }
+        }
+    }
+
+    /// Replaces the set of brokers that a wait misses.
+    fn set_missing(&mut self, number: u64, now_missing: BTreeSet<BrokerId>) {
+        let Some(Wait { until: Until::Held { missing, .. }, .. }) = self.waits.get_mut(&number) else { return };
+        let before = std::mem::replace(missing, now_missing.clone());
+        for &broker in before.difference(&now_missing) {
+            self.found(broker, number);
+        }
+        for &broker in now_missing.difference(&before) {
+            self.by_missing.entry(broker).or_default().insert(number);
+        }
+    }
+}
+
+impl Broker {
+    /// Answers a subscription when it is in force.
+    pub(crate) fn await_force(
+        &mut self,
+        client: ClientId,
+        request: RequestId,
+        filter: Arc<Filter>,
+        out: &mut Vec<Output>,
+    ) {
+        let deadline = self.now + self.config.subscribe_wait;
+        let until = Until::Held { filter, version: self.announcements.version, missing: BTreeSet::new() };
+        let number = self.waits.insert(Wait { client, request, deadline, until });
+        self.check_wait(number, out);
+        self.time_answers();
+    }
+
+    /// Answers an advertisement when others have said what they want of it.
+    pub(crate) fn await_view(&mut self, client: ClientId, request: RequestId, out: &mut Vec<Output>) {
+        let deadline = self.now + self.config.publish_wait;
+        let until = Until::Complete { scope_version: self.scope.version() };
+        let number = self.waits.insert(Wait { client, request, deadline, until });
+        self.check_wait(number, out);
+        self.time_answers();
+    }
+
+    fn time_answers(&mut self) {
+        self.timers.set(Timer::Answer, self.waits.deadlines.first().map(|&(at, _)| at));
+    }
+
+    /// A client is gone: nobody waits for its answers.
+    pub(crate) fn drop_waits_of(&mut self, client: ClientId) {
+        let numbers: Vec<u64> =
+            self.waits.waits.iter().filter(|(_, wait)| wait.client == client).map(|(&number, _)| number).collect();
+        for number in numbers {
+            self.waits.remove(number);
+        }
+        self.time_answers();
+    }
+
+    /// Topology, scopes or the view have changed: every wait is judged anew.
+    pub(crate) fn check_waits(&mut self, out: &mut Vec<Output>) {
+        let numbers: Vec<u64> = self.waits.waits.keys().copied().collect();
+        for number in numbers {
+            self.check_wait(number, out);
+        }
+        self.time_answers();
+    }
+
+    fn check_wait(&mut self, number: u64, out: &mut Vec<Output>) {
+        let Some(wait) = self.waits.waits.get(&number) else { return };
+        let over = match &wait.until {
+            Until::Held { filter, version, .. } => {
+                let missing = self.missing(filter, *version);
+                let over = missing.is_empty() && !self.starting;
+                self.waits.set_missing(number, missing);
+                over
+            }
+            Until::Complete { scope_version } => self.scope.version() >= *scope_version && self.view_is_complete(),
+        };
+        if over {
+            self.answer(number, out);
+        }
+    }
+
+    /// The brokers that might publish what the filter matches and do not hold the interest of this version yet.
+    fn missing(&self, filter: &Filter, version: u64) -> BTreeSet<BrokerId> {
+        self.concerned(filter)
+            .filter(|&broker| !self.announcements.holds(broker, version, self.topology.scope_version(broker).sequence))
+            .collect()
+    }
+
+    /// The brokers whose scope overlaps the filter, but for those long out of reach.
+    fn concerned(&self, filter: &Filter) -> impl Iterator<Item = BrokerId> {
+        let in_reach = |broker: BrokerId| match self.topology.unreachable_since(broker) {
+            None => true,
+            Some(since) => self.now < since + self.config.unreachable,
+        };
+        let concerned = move |&(broker, scope): &(BrokerId, &ScopeView)| {
+            broker != self.identity.id
+                && in_reach(broker)
+                && filter.conjunctions().iter().any(|conjunction| scope.overlaps(conjunction))
+        };
+        self.topology.publishers().filter(concerned).map(|(broker, _)| broker)
+    }
+
+    /// A broker holds more than before: ends the waits that missed only it.
+    pub(crate) fn end_waits_for(&mut self, broker: BrokerId, out: &mut Vec<Output>) {
+        let scope_version = self.topology.scope_version(broker).sequence;
+        let Some(numbers) = self.waits.by_missing.get(&broker) else { return };
+        let numbers: Vec<u64> = numbers.iter().copied().collect();
+        for number in numbers {
+            let Some(Wait { until: Until::Held { version, missing, .. }, .. }) = self.waits.waits.get_mut(&number)
+            else {
+                continue;
+            };
+            if !self.announcements.holds(broker, *version, scope_version) {
+                break;
+            }
+            missing.remove(&broker);
+            let over = missing.is_empty() && !self.starting;
+            self.waits.found(broker, number);
+            if over {
+                self.answer(number, out);
+            }
+        }
+        self.time_answers();
+    }
+
+    /// Ends a wait with the answer that is true now.
+    fn answer(&mut self, number: u64, out: &mut Vec<Output>) {
+        let Some(wait) = self.waits.remove(number) else { return };
+        let reply = match wait.until {
+            Until::Held { filter, missing, .. } if missing.is_empty() => {
+                Reply::InForce { brokers: self.concerned(&filter).count() as u32 }
+            }
+            Until::Held { missing, .. } => Reply::Partial { missing: missing.into_iter().collect() },
+            Until::Complete { .. } => match self.unanswered() {
+                missing if missing.is_empty() => Reply::InForce { brokers: self.topology.reachable().count() as u32 },
+                missing => Reply::Partial { missing },
+            },
+        };
+        out.push(Output::Reply { client: wait.client, request: wait.request, reply });
+    }
+
+    /// Answers all whose time is up.
+    pub(crate) fn on_answers_due(&mut self, out: &mut Vec<Output>) {
+        while let Some(&(at, number)) = self.waits.deadlines.first()
+            && at <= self.now
+        {
+            self.answer(number, out);
+        }
+        self.time_answers();
+    }
+}
