@@ -1,0 +1,5 @@
+//! All engines against the naive scan, and against a table of named cases.
+
+mod engine;
+mod inputs;
+mod random;
