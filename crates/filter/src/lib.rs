@@ -14,6 +14,8 @@ mod language;
 mod limits;
 mod number;
 mod pattern;
+#[cfg(test)]
+mod samples;
 mod serialize;
 mod set;
 mod timestamp;

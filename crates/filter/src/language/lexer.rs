@@ -126,7 +126,8 @@ impl<'a> Lexer<'a> {
         let kind = match first {
             '\'' | '"' => TokenKind::String(self.quoted(first)?),
             '`' => self.quoted_name()?,
-            '0'..='9' | '.' => self.number()?,
+            '0'..='9' => self.number()?,
+            '.' if self.rest()[1..].starts_with(|next: char| next.is_ascii_digit()) => self.number()?,
             _ if starts_name(first) => self.word()?,
             _ => self.symbol(first)?,
         };
@@ -175,6 +176,7 @@ impl<'a> Lexer<'a> {
                     '|' => "`||` or OR",
                     '&' => "`&&` or AND",
                     '‘' | '’' | '“' | '”' => "a plain quote, ' or \"",
+                    '.' => "an attribute (between backticks, its dots are part of the name)",
                     _ => "an attribute, a literal or an operator",
                 };
                 Err(self.unexpected(expected))
@@ -359,7 +361,7 @@ mod tests {
                 TokenKind::Float(".5e+1")
             ]
         );
-        for bad in ["1a", "1.2.3", ".", "1e", "1e+", ".e3", "0x10", "1_000", "5.and"] {
+        for bad in ["1a", "1.2.3", ".5.", "1e", "1e+", ".3e", "0x10", "1_000", "5.and"] {
             assert_eq!(kinds(bad).unwrap_err().kind, ParseErrorKind::MalformedNumber(bad.to_owned()));
         }
     }

@@ -28,12 +28,15 @@
 //! `a`. `IS NULL` is never UNKNOWN.
 
 mod error;
+mod explain;
 mod expression;
 mod lexer;
 mod lower;
 mod parser;
+mod print;
 
 pub use error::{ParseError, ParseErrorKind};
+pub use explain::{Explanation, Warning, WarningKind};
 pub use expression::{Expression, Operator};
 
 use crate::{Filter, Limits};
@@ -51,9 +54,14 @@ impl Filter {
     /// The text is not of the language, or passes a limit, or its canonical form does.
     pub fn parse_with(text: &str, limits: &Limits) -> Result<Filter, ParseError> {
         let expression = Expression::parse_with(text, limits)?;
-        lower::lower(&expression, false, limits)
-            .map_err(|excess| ParseError::new(ParseErrorKind::Limit(excess), 0..text.len(), ""))
+        canonical(&expression, text, limits)
     }
+}
+
+/// The canonical form of what `text` was parsed to.
+fn canonical(expression: &Expression, text: &str, limits: &Limits) -> Result<Filter, ParseError> {
+    lower::lower(expression, false, limits)
+        .map_err(|excess| ParseError::new(ParseErrorKind::Limit(excess), 0..text.len(), ""))
 }
 
 impl FromStr for Filter {
