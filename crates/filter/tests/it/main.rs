@@ -1,3 +1,5 @@
 //! What the crate promises, seen from outside.
 
 mod january;
+mod language;
+mod properties;
