@@ -74,18 +74,19 @@ impl Expression {
         match self {
             Expression::Constant(value) => Some(*value),
             Expression::Not(operand) => operand.evaluate(event).map(|value| !value),
-            Expression::And(operands) => decide(operands, event, false),
-            Expression::Or(operands) => decide(operands, event, true),
+            Expression::And(operands) => decide(operands.iter().map(|operand| operand.evaluate(event)), false),
+            Expression::Or(operands) => decide(operands.iter().map(|operand| operand.evaluate(event)), true),
             Expression::Constraint { attribute, operator } => operator.evaluate(event.get(attribute)),
         }
     }
 }
 
-/// One operand that is `decisive` decides; else one that is UNKNOWN leaves all unknown.
-fn decide(operands: &[Expression], event: &Event, decisive: bool) -> Option<bool> {
+/// AND, where FALSE is `decisive`, or OR, where TRUE is: one decisive operand decides; else one that is UNKNOWN leaves all
+/// unknown.
+fn decide(operands: impl IntoIterator<Item = Option<bool>>, decisive: bool) -> Option<bool> {
     let mut result = Some(!decisive);
     for operand in operands {
-        match operand.evaluate(event) {
+        match operand {
             Some(value) if value == decisive => return Some(decisive),
             Some(_) => {}
             None => result = None,
@@ -105,27 +106,16 @@ impl Operator {
             Operator::IsNull => Some(false),
             Operator::Compare(comparison, operand) => compare(value, *comparison, operand),
             Operator::In(operands) => {
-                let results = operands.iter().map(|operand| compare(value, Comparison::Eq, operand));
-                results.fold(Some(false), |all, one| if all == Some(true) { all } else { or(all, one) })
+                decide(operands.iter().map(|operand| compare(value, Comparison::Eq, operand)), true)
             }
             Operator::Between(low, high) => {
-                let above = compare(value, Comparison::Ge, low);
-                let below = compare(value, Comparison::Le, high);
-                or(above.map(|above| !above), below.map(|below| !below)).map(|outside| !outside)
+                decide([compare(value, Comparison::Ge, low), compare(value, Comparison::Le, high)], false)
             }
             Operator::Like { pattern, escape } => Some(like(pattern, *escape, string?)),
             Operator::Prefix(prefix) => Some(string?.starts_with(prefix.as_str())),
             Operator::Suffix(suffix) => Some(string?.ends_with(suffix.as_str())),
             Operator::Contains(part) => Some(string?.contains(part.as_str())),
         }
-    }
-}
-
-fn or(left: Option<bool>, right: Option<bool>) -> Option<bool> {
-    match (left, right) {
-        (Some(true), _) | (_, Some(true)) => Some(true),
-        (Some(false), Some(false)) => Some(false),
-        (None, _) | (_, None) => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the crate promises, seen from outside.
 
 mod january;
+mod json;
 mod language;
 mod properties;
