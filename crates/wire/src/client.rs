@@ -15,7 +15,7 @@
 //! | delivery | event id, 24 bytes; varint: number of names; for each, varint: its length, and the name; the event |
 
 use crate::control::check_text;
-use crate::event::{put_event_id, read_event_bytes, read_event_id};
+use crate::event::{check_event, put_event_id, read_event_bytes, read_event_id};
 use crate::frame::put_frame;
 use crate::hello::VersionRange;
 use crate::layout::{Reader, put_text, put_varint, varint_size};
@@ -349,6 +349,7 @@ fn put_delivery(delivery: &Delivery, out: &mut BytesMut) -> Result<(), WireError
         out.put_slice(name.as_bytes());
     }
     check_names(out.len() - start)?;
+    check_event(kind, &delivery.event)?;
     out.put_slice(&delivery.event);
     Ok(())
 }

@@ -8,9 +8,11 @@ use bytes::BytesMut;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// What a decoder may claim. bincode counts integers by their full width however short they stand in the bytes, and no
-/// integer of a list is wider than eight bytes: content within [`MAX_CONTROL`] never fails for this limit, and a length that
-/// lies does, before anything is allocated for it.
-const MAX_CLAIM: usize = 8 * MAX_CONTROL;
+/// integer of a list is wider than eight bytes: content within [`MAX_CONTROL`] never fails for this limit (the last term is
+/// for a digest), while a length that lies by more does, before anything is allocated for it. Lists grow as their elements
+/// are read, whatever length they claim. An empty filter is a byte on the wire and 32 in memory, thrice that while the list
+/// grows: decoding takes less than a hundred times the memory of its input, besides this limit.
+const MAX_CLAIM: usize = 8 * MAX_CONTROL + 64;
 
 const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<MAX_CLAIM>> =
     bincode::config::standard().with_limit::<MAX_CLAIM>();

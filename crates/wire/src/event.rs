@@ -93,9 +93,7 @@ pub fn encode_event_frame(frame: &EventFrame, out: &mut BytesMut) -> Result<(), 
 pub fn encode_event_header(frame: &EventFrame, out: &mut BytesMut) -> Result<(), WireError> {
     let kind = Kind::Event;
     check_destinations(&frame.destinations)?;
-    if frame.event.len() > MAX_EVENT {
-        return Err(WireError::TooLong { kind, found: frame.event.len(), limit: MAX_EVENT });
-    }
+    check_event(kind, &frame.event)?;
     let content_length = header_size(frame) + frame.event.len();
     check_length(kind, content_length)?;
     out.reserve(PREFIX + content_length);
@@ -203,8 +201,11 @@ pub(crate) fn read_event_id(reader: &mut Reader) -> Result<EventId, WireError> {
 /// The rest of a frame is an event; only its length is looked at.
 pub(crate) fn read_event_bytes(kind: Kind, reader: Reader) -> Result<Bytes, WireError> {
     let event = reader.rest();
-    if event.len() > MAX_EVENT {
-        return Err(WireError::TooLong { kind, found: event.len(), limit: MAX_EVENT });
-    }
+    check_event(kind, &event)?;
     Ok(event)
+}
+
+pub(crate) fn check_event(kind: Kind, event: &Bytes) -> Result<(), WireError> {
+    let (found, limit) = (event.len(), MAX_EVENT);
+    if found <= limit { Ok(()) } else { Err(WireError::TooLong { kind, found, limit }) }
 }

@@ -1,0 +1,9 @@
+//! Frames against the outside: their bytes as recorded, arbitrary values, hostile bytes.
+
+mod allocation;
+mod golden;
+mod hostile;
+mod properties;
+mod sample;
+mod strategies;
+mod versions;
