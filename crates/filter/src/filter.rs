@@ -28,7 +28,7 @@ impl Filter {
     /// What matches any of some conjunctions. Quadratic in their number at worst.
     ///
     /// # Errors
-    /// The result needs more conjunctions or patterns than `limits` allow.
+    /// The result needs more conjunctions, patterns or bytes than `limits` allow.
     pub fn any_of(
         conjunctions: impl IntoIterator<Item = Conjunction>,
         limits: &Limits,
@@ -43,7 +43,7 @@ impl Filter {
     /// What matches either. Quadratic in the number of conjunctions at worst.
     ///
     /// # Errors
-    /// The result needs more conjunctions or patterns than `limits` allow.
+    /// The result needs more conjunctions, patterns or bytes than `limits` allow.
     pub fn or(&self, other: &Filter, limits: &Limits) -> Result<Filter, LimitExceeded> {
         Filter::any_of(self.conjunctions.iter().chain(&other.conjunctions).cloned(), limits)
     }
@@ -51,7 +51,7 @@ impl Filter {
     /// What matches both: each conjunction with each of the other filter, so the number of conjunctions may multiply.
     ///
     /// # Errors
-    /// The result needs more conjunctions or patterns than `limits` allow; found out before much more than that is built.
+    /// The result needs more conjunctions, patterns or bytes than `limits` allow; found out before much more than that is built.
     pub fn and(&self, other: &Filter, limits: &Limits) -> Result<Filter, LimitExceeded> {
         let mut union = Union::new(limits);
         for mine in &self.conjunctions {
@@ -132,18 +132,23 @@ struct Union<'a> {
     conjunctions: Vec<Conjunction>,
     /// Conjunctions and patterns so far.
     weight: usize,
+    /// Bytes of the conjunctions so far.
+    bytes: usize,
 }
 
 impl<'a> Union<'a> {
     fn new(limits: &'a Limits) -> Union<'a> {
-        Union { limits, conjunctions: Vec::new(), weight: 0 }
+        Union { limits, conjunctions: Vec::new(), weight: 0, bytes: 0 }
     }
 
     fn add(&mut self, conjunction: Conjunction) -> Result<(), LimitExceeded> {
         self.weight += 1 + conjunction.pattern_count();
+        self.bytes += conjunction.to_bytes().len();
         self.conjunctions.push(conjunction);
-        let allowed = self.limits.maximum(Limit::Conjunctions) + self.limits.maximum(Limit::Patterns);
-        if self.weight > 2 * allowed { self.normalise() } else { Ok(()) }
+        let maximum = |limit| self.limits.maximum(limit);
+        let is_large = self.weight > 2 * (maximum(Limit::Conjunctions) + maximum(Limit::Patterns))
+            || self.bytes > 4 * maximum(Limit::FilterBytes);
+        if is_large { self.normalise() } else { Ok(()) }
     }
 
     /// Absorbs and merges until nothing changes, in an order that depends on the conjunctions alone.
@@ -156,8 +161,11 @@ impl<'a> Union<'a> {
         self.conjunctions.sort_unstable();
         let patterns = self.conjunctions.iter().map(Conjunction::pattern_count).sum();
         self.weight = self.conjunctions.len() + patterns;
+        // The filter's own version and count add at most two bytes.
+        self.bytes = 2 + self.conjunctions.iter().map(|conjunction| conjunction.to_bytes().len()).sum::<usize>();
         self.limits.check(Limit::Conjunctions, self.conjunctions.len())?;
-        self.limits.check(Limit::Patterns, patterns)
+        self.limits.check(Limit::Patterns, patterns)?;
+        self.limits.check(Limit::FilterBytes, self.bytes)
     }
 
     fn finish(mut self) -> Result<Filter, LimitExceeded> {
@@ -186,3 +194,6 @@ fn insert(kept: &mut Vec<Conjunction>, mut new: Conjunction) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,8 @@ const MAX_COMPARED: usize = 1 << 14;
 
 /// A pattern of strings, in canonical form: patterns written differently that mean the same are equal.
 ///
-/// Never one that an interval says as well: a string without wildcards, a prefix, or any string at all.
+/// Never one that an interval says as well: a string without wildcards, any string at all, a prefix, or one that goes on
+/// (`abc_%`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern(Shape);
 
@@ -16,6 +17,8 @@ pub struct Pattern(Shape);
 pub(crate) enum Like {
     Exactly(String),
     Prefix(String),
+    /// What starts with this and goes on.
+    LongerPrefix(String),
     Pattern(Pattern),
 }
 
@@ -104,6 +107,11 @@ impl Pattern {
             && let Some(prefix) = literal(start)
         {
             return Like::Prefix(prefix);
+        }
+        if let [start @ .., Symbol::One, Symbol::Many] = &symbols[..]
+            && let Some(prefix) = literal(start)
+        {
+            return Like::LongerPrefix(prefix);
         }
         let shape = match &symbols[..] {
             [Symbol::Many, end @ ..] if let Some(suffix) = literal(end) => Shape::Suffix(suffix.into()),
@@ -248,3 +256,6 @@ impl fmt::Display for Pattern {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

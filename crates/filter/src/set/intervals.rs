@@ -86,7 +86,7 @@ impl<P: Line> Intervals<P> {
     pub(crate) fn merged(mut intervals: Vec<Interval<P>>) -> Self {
         intervals.sort_unstable_by(|a, b| a.start.cmp(&b.start));
         intervals.dedup_by(|next, last| {
-            let joins = !last.end.as_ref().is_some_and(|end| *end < next.start);
+            let joins = last.end.as_ref().is_none_or(|end| *end >= next.start);
             if joins && compare_ends(last.end.as_ref(), next.end.as_ref()) == Ordering::Less {
                 last.end = next.end.take();
             }

@@ -4,7 +4,7 @@ mod intervals;
 mod strings;
 
 use crate::{Class, Number, Timestamp, ValueRef};
-pub(crate) use intervals::{Intervals, Line};
+pub(crate) use intervals::{Interval, Intervals, Line};
 pub(crate) use strings::prefix_interval;
 pub use strings::{StringSet, StringTerm};
 
@@ -271,7 +271,7 @@ impl ValueSet {
 
     /// Whether patterns are needed to say what is in the set. Without, all answers about it are exact.
     pub fn has_patterns(&self) -> bool {
-        self.strings.terms().len() > 0
+        !self.strings.terms().is_empty()
     }
 
     /// Whether nothing is in the set. With patterns a set may count as not empty though no string fits.
@@ -348,3 +348,6 @@ fn compare_on<P: Line>(comparison: Comparison, operand: P) -> Intervals<P> {
         Comparison::Ge => Intervals::from_start(operand),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Sets of strings: intervals, and patterns where those do not suffice.
 
-use super::{Intervals, Line};
+use super::{Interval, Intervals, Line};
 use crate::Pattern;
 use crate::pattern::Like;
 
@@ -56,6 +56,9 @@ impl From<Like> for StringSet {
         match like {
             Like::Exactly(string) => Intervals::points([string.into()]).into(),
             Like::Prefix(prefix) => prefix_interval(&prefix).into(),
+            Like::LongerPrefix(prefix) => {
+                prefix_interval(&prefix).difference(&Intervals::points([prefix.into()])).into()
+            }
             Like::Pattern(pattern) => {
                 let term = StringTerm { all_of: vec![pattern], none_of: Vec::new(), within: Intervals::all() };
                 StringSet::normalised(Intervals::none(), vec![term])
@@ -97,15 +100,15 @@ impl StringTerm {
         }
     }
 
-    /// Drops what says nothing; adds the single points of its intervals that fit to `points`. `None` if nothing else is left.
-    fn reduced(mut self, points: &mut Vec<Box<str>>) -> Option<StringTerm> {
+    /// Drops what says nothing. What turns out to need no pattern goes to `decided`: single strings that fit, or all of the
+    /// intervals once no pattern is left. `None` if nothing else remains.
+    fn reduced(mut self, decided: &mut Vec<Interval<Box<str>>>) -> Option<StringTerm> {
         for pattern in &self.all_of {
             self.within = self.within.intersection(&prefix_interval(&pattern.literal_prefix()));
         }
-        let (single, wide): (Vec<_>, Vec<_>) = std::mem::replace(&mut self.within, Intervals::none())
-            .into_iter()
-            .partition(|interval| interval.is_point());
-        points.extend(single.into_iter().map(|interval| interval.start).filter(|string| self.fits_patterns(string)));
+        let within = std::mem::replace(&mut self.within, Intervals::none());
+        let (single, wide): (Vec<_>, Vec<_>) = within.into_iter().partition(Interval::is_point);
+        decided.extend(single.into_iter().filter(|interval| self.fits_patterns(&interval.start)));
         self.within = Intervals::merged(wide);
 
         keep_least_redundant(&mut self.all_of, |kept, dropped| kept.inclusion(dropped) == Some(true));
@@ -115,6 +118,10 @@ impl StringTerm {
         });
         keep_least_redundant(&mut self.none_of, |kept, dropped| dropped.inclusion(kept) == Some(true));
 
+        if self.all_of.is_empty() && self.none_of.is_empty() {
+            decided.extend(self.within);
+            return None;
+        }
         let contradicts = self.all_of.iter().enumerate().any(|(index, pattern)| {
             self.none_of.iter().any(|other| pattern.inclusion(other) == Some(true))
                 || self.all_of[index + 1..].iter().any(|other| pattern.is_disjoint(other))
@@ -160,9 +167,9 @@ impl StringSet {
         if terms.is_empty() {
             return intervals.into();
         }
-        let mut points = Vec::new();
-        let mut terms: Vec<StringTerm> = terms.into_iter().filter_map(|term| term.reduced(&mut points)).collect();
-        let mut intervals = intervals.union(&Intervals::points(points));
+        let mut decided: Vec<_> = intervals.into_iter().collect();
+        let mut terms: Vec<StringTerm> = terms.into_iter().filter_map(|term| term.reduced(&mut decided)).collect();
+        let mut intervals = Intervals::merged(decided);
 
         terms.sort_unstable();
         terms.dedup_by(|next, last| {
@@ -218,12 +225,16 @@ impl StringSet {
         let terms_covered = other
             .terms
             .iter()
-            .all(|theirs| self.intervals.covers(&theirs.within) || self.terms.iter().any(|mine| mine.covers(theirs)));
-        if !terms_covered || self.terms.is_empty() {
-            return terms_covered && self.intervals.covers(&other.intervals);
+            .all(|theirs| self.covers_intervals(&theirs.within) || self.terms.iter().any(|mine| mine.covers(theirs)));
+        terms_covered && self.covers_intervals(&other.intervals)
+    }
+
+    /// Whether all these strings are in the set. What the intervals do not cover can be told of single strings only.
+    fn covers_intervals(&self, intervals: &Intervals<Box<str>>) -> bool {
+        if self.terms.is_empty() || self.intervals.covers(intervals) {
+            return self.intervals.covers(intervals);
         }
-        // What the intervals do not cover can be told of single strings only.
-        let rest = other.intervals.difference(&self.intervals);
+        let rest = intervals.difference(&self.intervals);
         rest.iter().all(|interval| interval.is_point() && self.terms.iter().any(|term| term.contains(&interval.start)))
     }
 
