@@ -137,3 +137,6 @@ impl Hash for Number {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
