@@ -139,3 +139,98 @@ fn prefix_end(prefix: &str) -> Option<String> {
     let stem = stem.strip_suffix(last).expect("the stem ends with its last character");
     Some(format!("{stem}{next}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use enroute_filter::Filter;
+
+    fn constraint(text: &str) -> Test {
+        let filter = Filter::parse(text).unwrap();
+        let [conjunction] = filter.conjunctions() else { panic!("one conjunction: {text}") };
+        let [constraint] = conjunction.constraints() else { panic!("one constraint: {text}") };
+        constraint.test().clone()
+    }
+
+    fn show(predicate: &Predicate) -> String {
+        let operand = |operand: &Operand| match operand {
+            Operand::Bool(bool) => format!("{bool}"),
+            Operand::Number(number) => format!("{}", number.to_f64_rounded()),
+            Operand::Time(time) => format!("{time}"),
+            Operand::String(string) => format!("{string:?}"),
+        };
+        match predicate {
+            Predicate::Equal(it) => format!("={}", operand(it)),
+            Predicate::AtLeast(it) => format!(">={}", operand(it)),
+            Predicate::AtMost(it) => format!("<={}", operand(it)),
+            Predicate::Below(it) => format!("<{it:?}"),
+            Predicate::NotEqual(it) => format!("<>{}", operand(it)),
+            Predicate::Prefix(it) => format!("{it}%"),
+            Predicate::OneOf(_) => "set".into(),
+            Predicate::Present => "present".into(),
+            Predicate::Absent => "absent".into(),
+        }
+    }
+
+    /// Groups by commas, the alternatives of a group by bars.
+    fn shown(test: &Test) -> String {
+        let group = |group: &Vec<Predicate>| group.iter().map(show).collect::<Vec<_>>().join("|");
+        groups(test).iter().map(group).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn constraints_become_predicates() {
+        for (text, predicates, single) in [
+            ("a IS NULL", "absent", "absent"),
+            ("EXISTS a", "present", "present"),
+            ("a = 5", "=5", "=5"),
+            ("a <> 5", "<>5", "<>5"),
+            ("a <> -9223372036854775808", "<>-9223372036854776000", "<>-9223372036854776000"),
+            ("a >= 5", ">=5", ">=5"),
+            ("a > 5", ">=5.000000000000001", ">=5.000000000000001"),
+            ("a <= 5", "<=5", "<=5"),
+            ("a between 2 and 9", ">=2, <=9", "set"),
+            ("a < 5 or a >= 5", ">=-inf", ">=-inf"),
+            ("a", "=true", "=true"),
+            ("a or not a", "=false|=true", "=false|=true"),
+            ("a = 'x'", "=\"x\"", "=\"x\""),
+            ("a <> 'x'", "<>\"x\"", "<>\"x\""),
+            ("a <> ''", ">=\"\\0\"", ">=\"\\0\""),
+            ("a >= 'x'", ">=\"x\"", ">=\"x\""),
+            ("a < 'x'", "<\"x\"", "<\"x\""),
+            ("a between 'b' and 'd'", ">=\"b\", <\"d\\0\"", "set"),
+            ("a prefix 'ab'", "ab%", "ab%"),
+            ("a prefix ''", ">=\"\"", ">=\"\""),
+            ("a in (6, 3)", "=3|=6", "=3|=6"),
+            ("a in (6, 'x', true)", "=true|=6|=\"x\"", "=true|=6|=\"x\""),
+            ("a in (1, 2, 3, 4, 5, 6, 7, 8)", "=1|=2|=3|=4|=5|=6|=7|=8", "=1|=2|=3|=4|=5|=6|=7|=8"),
+            ("a in (1, 2, 3, 4, 5, 6, 7, 8, 9)", "set", "set"),
+            ("a not in (1, 2)", "set", "set"),
+            ("a = 1 or a > 5", "set", "set"),
+            ("a like '%x%'", "set", "set"),
+            ("a <> 5 or a = 'x'", "set", "set"),
+            ("a <> TIMESTAMP '1970-01-01T00:00:00Z'", "<>1970-01-01T00:00:00Z", "<>1970-01-01T00:00:00Z"),
+            (
+                "a between TIMESTAMP '1970-01-01T00:00:00Z' and TIMESTAMP '1970-01-02T00:00:00Z'",
+                ">=1970-01-01T00:00:00Z, <=1970-01-02T00:00:00Z",
+                "set",
+            ),
+        ] {
+            let test = constraint(text);
+            assert_eq!(shown(&test), predicates, "{text}");
+            assert_eq!(alternatives(&test).iter().map(show).collect::<Vec<_>>().join("|"), single, "{text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_found_again() {
+        for prefix in
+            ["a", "ab", "\u{d7ff}", "\u{e000}", "a\u{10ffff}", "a\u{10ffff}\u{10ffff}", "\0", "\u{7f}", "\u{ffff}"]
+        {
+            assert_eq!(groups(&Test::prefix(prefix)), [[Predicate::Prefix(prefix.into())]], "{prefix:?}");
+        }
+        // Nothing lies behind these.
+        let last = Test::prefix("\u{10ffff}");
+        assert_eq!(groups(&last), [[Predicate::AtLeast(Operand::String("\u{10ffff}".into()))]]);
+    }
+}

@@ -1,5 +1,6 @@
 //! All engines against the naive scan, and against a table of named cases.
 
+mod cases;
 mod engine;
 mod inputs;
 mod random;
