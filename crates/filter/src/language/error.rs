@@ -137,7 +137,8 @@ impl ParseError {
         out
     }
 
-    fn message(&self) -> String {
+    /// What is wrong and what would have been right, without the place.
+    pub fn message(&self) -> String {
         // A limit says by itself what would have been right.
         if self.expected.is_empty() {
             self.kind.to_string()

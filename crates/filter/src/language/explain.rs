@@ -179,7 +179,7 @@ impl<'e> Review<'e> {
                     WarningKind::LooksLikeTime,
                     format!("{name} is compared with the string {literal}; if it is a time, write TIMESTAMP {literal}"),
                 );
-            } else if ordered && string.trim().parse::<f64>().is_ok() {
+            } else if ordered && reads_as_number(string) {
                 self.warn(
                     WarningKind::LooksLikeNumber,
                     format!("{name} is ordered as a string, character by character; if it is a number, leave out the quotes of {literal}"),
@@ -187,4 +187,9 @@ impl<'e> Review<'e> {
             }
         }
     }
+}
+
+/// Digits, that is: not the words that floats may be written as, too.
+fn reads_as_number(string: &str) -> bool {
+    string.contains(|character: char| character.is_ascii_digit()) && string.trim().parse::<f64>().is_ok()
 }

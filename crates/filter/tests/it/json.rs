@@ -182,8 +182,8 @@ fn json_out_is_one_flat_object() {
         .payload(&b"not shown"[..])
         .build()
         .unwrap();
-    let expected = r#"{"a.b":true,"f":0.1,"i":-5,"infinite":null,"large":1e300,"nan":null,"s":"a\"\\\n🚀","t":"1970-01-01T00:00:01.5Z","whole":5.0}"#;
-    assert_eq!(event.to_json().replace("1e+300", "1e300"), expected);
+    let expected = r#"{"a.b":true,"f":0.1,"i":-5,"infinite":null,"large":1e+300,"nan":null,"s":"a\"\\\n🚀","t":"1970-01-01T00:00:01.5Z","whole":5.0}"#;
+    assert_eq!(event.to_json(), expected);
     assert_eq!(Event::builder().build().unwrap().to_json(), "{}");
 }
 

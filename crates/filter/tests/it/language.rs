@@ -204,5 +204,6 @@ fn explain_warns_of_strings_that_read_like_something_else() {
     assert_eq!(kinds("t >= TIMESTAMP '2013-01-01T06:00:00Z'"), []);
     assert_eq!(kinds("x > '5'"), [WarningKind::LooksLikeNumber]);
     assert_eq!(kinds("zip = '94107'"), []);
+    assert_eq!(kinds("x > 'nan'"), []);
     assert_eq!(kinds("a is null or a is not null"), [WarningKind::AlwaysTrue]);
 }

@@ -124,9 +124,9 @@ fn expression() -> impl Strategy<Value = Expression> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6_000))]
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// 300,000 pairs of a filter and an event.
+    /// 500,000 pairs of a filter and an event.
     #[test]
     fn the_canonical_form_is_true_where_the_tree_is(
         expression in expression(),
