@@ -1,0 +1,221 @@
+use super::*;
+use crate::domain::{conjunction, mixed_tests, number_tests, pattern_tests, single};
+use enroute_filter::{Comparison, Constraint, Test};
+use proptest::prelude::*;
+
+/// The truth: who wants what, and nothing else.
+#[derive(Default)]
+struct Model(BTreeMap<Conjunction, BTreeSet<u64>>);
+
+impl Model {
+    /// Those above which none stands; of equivalent ones the smallest.
+    fn roots(&self) -> BTreeSet<Conjunction> {
+        let is_root = |one: &&Conjunction| !self.0.keys().any(|other| other != *one && stands_above(other, one));
+        self.0.keys().filter(is_root).cloned().collect()
+    }
+
+    fn insert(&mut self, owner: u64, conjunction: &Conjunction) {
+        self.0.entry(conjunction.clone()).or_default().insert(owner);
+    }
+
+    fn remove(&mut self, owner: u64, conjunction: &Conjunction) {
+        if let Some(owners) = self.0.get_mut(conjunction) {
+            owners.remove(&owner);
+            if owners.is_empty() {
+                self.0.remove(conjunction);
+            }
+        }
+    }
+}
+
+fn roots(forest: &Forest) -> BTreeSet<Conjunction> {
+    forest.roots().map(|root| Conjunction::clone(root)).collect()
+}
+
+/// The difference of two sets of roots, as the forest should have told it.
+fn change(before: &BTreeSet<Conjunction>, after: &BTreeSet<Conjunction>) -> RootChange {
+    let list = |a: &BTreeSet<Conjunction>, b: &BTreeSet<Conjunction>| a.difference(b).cloned().map(Arc::new).collect();
+    RootChange { added: list(after, before), removed: list(before, after) }
+}
+
+fn assert_invariants(forest: &Forest) {
+    assert_eq!(forest.ids.len(), forest.nodes.len());
+    for (&id, node) in &forest.nodes {
+        assert_eq!(forest.ids.get(&node.conjunction), Some(&id));
+        assert!(!node.owners.is_empty());
+        assert_eq!(node.parent.is_none(), forest.roots.contains(&node.conjunction));
+        for &child in &node.children {
+            assert_eq!(forest.node(child).parent, Some(id));
+            assert!(covers(&node.conjunction, &forest.node(child).conjunction));
+        }
+        if let Some(parent) = node.parent {
+            assert!(forest.node(parent).children.contains(&id));
+        }
+    }
+}
+
+fn assert_is_as_new(forest: &Forest) {
+    let unused = Forest { next_id: forest.next_id, ..Forest::new() };
+    assert_eq!(format!("{forest:?}"), format!("{unused:?}"));
+}
+
+/// An owner, a conjunction of the pool, and whether it is inserted or removed.
+type Step = (u64, usize, bool);
+
+fn run(pool: &[Conjunction], steps: &[Step]) {
+    let (mut forest, mut model) = (Forest::new(), Model::default());
+    let finally = model_removals(pool);
+    for &(owner, index, is_insert) in steps.iter().chain(&finally) {
+        let (conjunction, before) = (&pool[index], roots(&forest));
+        let change_told = if is_insert {
+            model.insert(owner, conjunction);
+            forest.insert(owner, conjunction)
+        } else {
+            model.remove(owner, conjunction);
+            forest.remove(owner, conjunction)
+        };
+        let after = model.roots();
+        assert_eq!(roots(&forest), after);
+        assert_eq!(change_told, change(&before, &after));
+        assert_eq!((forest.len(), forest.root_count()), (model.0.len(), after.len()));
+        assert_eq!(forest.is_empty(), model.0.is_empty());
+        for conjunction in pool {
+            assert_eq!(forest.is_root(conjunction), after.contains(conjunction));
+            assert_eq!(forest.covered_by_root(conjunction), after.iter().any(|root| covers(root, conjunction)));
+        }
+        assert_invariants(&forest);
+    }
+    assert_is_as_new(&forest);
+}
+
+/// Removes everything of everybody.
+fn model_removals(pool: &[Conjunction]) -> Vec<Step> {
+    (0..3).flat_map(|owner| (0..pool.len()).map(move |index| (owner, index, false))).collect()
+}
+
+fn pool_and_steps(tests: Vec<Test>, names: usize) -> impl Strategy<Value = (Vec<Conjunction>, Vec<Step>)> {
+    let pool = proptest::collection::vec(conjunction(tests, names), 1..24);
+    let steps =
+        proptest::collection::vec((0..3u64, any::<prop::sample::Index>(), proptest::bool::weighted(0.6)), 0..80);
+    (pool, steps).prop_map(|(pool, steps)| {
+        let steps = steps.into_iter().map(|(owner, index, is_insert)| (owner, index.index(pool.len()), is_insert));
+        let steps = steps.collect();
+        (pool, steps)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn roots_are_the_maxima_of_numbers((pool, steps) in pool_and_steps(number_tests(), 3)) {
+        run(&pool, &steps);
+    }
+
+    #[test]
+    fn roots_are_the_maxima_of_all_classes((pool, steps) in pool_and_steps(mixed_tests(), 2)) {
+        run(&pool, &steps);
+    }
+
+    #[test]
+    fn roots_are_the_maxima_of_strings_and_patterns(
+        (pool, steps) in pool_and_steps([mixed_tests(), pattern_tests()].concat(), 1),
+    ) {
+        run(&pool, &steps);
+    }
+}
+
+#[test]
+fn equal_conjunctions_live_until_both_owners_are_gone() {
+    let both = single("a", Test::compare(Comparison::Ge, 1));
+    let mut forest = Forest::new();
+    assert_eq!(forest.insert(1, &both).added, [Arc::new(both.clone())]);
+    assert!(forest.insert(2, &both).is_empty());
+    assert!(forest.insert(2, &both).is_empty());
+    assert!(forest.remove(2, &both).is_empty());
+    assert!(forest.remove(2, &both).is_empty(), "it is not theirs any more");
+    assert_eq!(forest.len(), 1);
+    assert_eq!(forest.remove(1, &both).removed, [Arc::new(both.clone())]);
+    assert_is_as_new(&forest);
+}
+
+#[test]
+fn a_cover_that_leaves_reveals_what_it_hid() {
+    let [wide, narrow, narrower] = [1, 2, 3].map(|least| single("a", Test::compare(Comparison::Ge, least)));
+    let mut forest = Forest::new();
+    for conjunction in [&narrower, &wide, &narrow] {
+        forest.insert(7, conjunction);
+    }
+    assert_eq!((forest.len(), forest.root_count()), (3, 1));
+    let change = forest.remove(7, &wide);
+    assert_eq!(change, RootChange { added: vec![Arc::new(narrow)], removed: vec![Arc::new(wide)] });
+}
+
+#[test]
+fn true_covers_all() {
+    let constrained = single("a", Test::Absent);
+    let mut forest = Forest::new();
+    forest.insert(1, &constrained);
+    let change = forest.insert(1, &Conjunction::always());
+    assert_eq!(change.removed, [Arc::new(constrained.clone())]);
+    assert!(forest.covered_by_root(&Conjunction::always()));
+    assert_eq!(forest.remove(1, &Conjunction::always()).added, [Arc::new(constrained)]);
+    assert!(!forest.covered_by_root(&Conjunction::always()));
+}
+
+/// Long strings of one beginning have one code; numbers beyond 2^53 share a float.
+#[test]
+fn values_that_the_index_cannot_tell_apart_are_told_apart() {
+    let strings =
+        ["", "1", "2"].map(|end| Test::compare(Comparison::Eq, format!("a long common beginning {end}").as_str()));
+    let numbers = [0, 1, 2].map(|offset| Test::compare(Comparison::Eq, (1_i64 << 60) + offset));
+    let above = Test::compare(Comparison::Gt, 1_i64 << 60);
+    let mut forest = Forest::new();
+    for test in strings.into_iter().chain(numbers) {
+        forest.insert(1, &single("a", test));
+    }
+    assert_eq!(forest.root_count(), 6);
+    assert_eq!(forest.insert(1, &single("a", above)).removed.len(), 2);
+    assert_eq!(forest.root_count(), 5);
+}
+
+/// A chain taken down from its top: each removal reveals one root.
+#[test]
+fn a_chain_falls_link_by_link() {
+    let links: Vec<Conjunction> = (0..2_000).map(|least| single("a", Test::compare(Comparison::Ge, least))).collect();
+    let mut forest = Forest::new();
+    for link in &links {
+        forest.insert(1, link);
+    }
+    for pair in links.windows(2) {
+        let change = forest.remove(1, &pair[0]);
+        assert_eq!(change.added, [Arc::new(pair[1].clone())]);
+    }
+    assert_eq!(forest.len(), 1);
+}
+
+/// Many that have nothing to do with each other, below one that covers them all, which comes and goes.
+#[test]
+fn many_unrelated_below_one_cover() {
+    let cover = single("kind", Test::compare(Comparison::Eq, "flight"));
+    let below = |index: i64| {
+        let constraints = [
+            Constraint::compare("kind", Comparison::Eq, "flight"),
+            Constraint::compare("number", Comparison::Eq, index / 2),
+            Constraint::compare("delay", if index % 2 == 0 { Comparison::Ge } else { Comparison::Lt }, 60),
+        ];
+        Conjunction::new(constraints).expect("satisfiable")
+    };
+    let mut forest = Forest::new();
+    for index in 0..2_000 {
+        assert_eq!(forest.insert(1, &below(index)).added.len(), 1);
+    }
+    assert_eq!(forest.insert(2, &cover).removed.len(), 2_000);
+    assert!(forest.insert(3, &below(2_000)).is_empty());
+    assert_eq!(forest.remove(2, &cover).added.len(), 2_001);
+    for index in (0..=2_000).rev() {
+        let owner = if index == 2_000 { 3 } else { 1 };
+        assert_eq!(forest.remove(owner, &below(index)).removed.len(), 1);
+    }
+    assert_is_as_new(&forest);
+}
