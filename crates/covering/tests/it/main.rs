@@ -1,0 +1,67 @@
+//! The table of filters and how they stand to each other.
+
+use enroute_covering::{Kind, Relation, filter_covers, filter_overlaps, relation};
+use enroute_filter::Filter;
+use std::fmt::Write;
+
+const TABLE: &str = include_str!("../../testdata/covers.txt");
+
+fn cases() -> impl Iterator<Item = (&'static str, Filter, Filter, &'static str)> {
+    let parse = |text: &str| Filter::parse(text).unwrap_or_else(|error| panic!("{}", error.render(text)));
+    TABLE.lines().filter(|line| !line.starts_with('#')).map(move |line| {
+        let (filters, expected) = line.rsplit_once(" => ").expect("a relation");
+        let (f, g) = filters.split_once(" | ").expect("two filters");
+        (filters, parse(f), parse(g), expected)
+    })
+}
+
+fn text(relation: Relation) -> String {
+    let kind = serde_json::to_value(relation.kind).expect("is a name");
+    let doubt = if relation.exact { "" } else { "?" };
+    format!("{}{doubt}", kind.as_str().expect("is a name"))
+}
+
+#[test]
+fn filters_stand_to_each_other_as_the_table_says() {
+    let mut wrong = String::new();
+    for (filters, f, g, expected) in cases() {
+        let found = text(relation(&f, &g));
+        if found != expected {
+            writeln!(wrong, "{filters} => {found}, not {expected}").expect("is memory");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn the_other_way_round_the_relation_is_mirrored() {
+    for (filters, f, g, _) in cases() {
+        let (there, back) = (relation(&f, &g), relation(&g, &f));
+        let mirrored = match there.kind {
+            Kind::Covers => Kind::Covered,
+            Kind::Covered => Kind::Covers,
+            same @ (Kind::Equal | Kind::Overlaps | Kind::Disjoint) => same,
+        };
+        assert_eq!(back, Relation { kind: mirrored, exact: there.exact }, "{filters}");
+    }
+}
+
+#[test]
+fn the_relation_agrees_with_covers_and_overlaps() {
+    for (filters, f, g, _) in cases() {
+        let kind = relation(&f, &g).kind;
+        assert_eq!(filter_covers(&f, &g), matches!(kind, Kind::Equal | Kind::Covers), "{filters}");
+        assert_eq!(filter_covers(&g, &f), matches!(kind, Kind::Equal | Kind::Covered), "{filters}");
+        if !f.conjunctions().is_empty() && !g.conjunctions().is_empty() {
+            assert_eq!(filter_overlaps(&f, &g), kind != Kind::Disjoint, "{filters}");
+        }
+    }
+}
+
+#[test]
+fn a_relation_is_written_as_the_command_line_answers() {
+    let relation = Relation { kind: Kind::Covered, exact: true };
+    let json = serde_json::to_string(&relation).expect("is plain");
+    assert_eq!(json, r#"{"relation":"covered","exact":true}"#);
+    assert_eq!(serde_json::from_str::<Relation>(&json).expect("round trip"), relation);
+}
