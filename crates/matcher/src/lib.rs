@@ -47,7 +47,8 @@
 //! An event costs about |A| + |L|: the key attributes, and the mean length of a list. [`Enindex::build`] takes few keys, as
 //! the paper's algorithm 1 does; inserting and removing keep both numbers near the root of the number of entries. A new
 //! entry opens a list while |A|² < |S|, under the attribute most entries have; else it goes to the shortest list that may
-//! hold it. While |A|² > 4 |S|, each update moves a few entries out of the shortest list. There is no rebuild.
+//! hold it. While |A|² > 4 |S|, each update moves a few entries out of the shortest list; from lists with |L|² > 4 |S|, a
+//! few to ones at most half as long. There is no rebuild.
 //!
 //! # From constraints to predicates
 //!

@@ -217,6 +217,6 @@ impl SubscriptionLists {
     }
 
     pub(super) fn users(&self, attribute: u32) -> u32 {
-        self.users[attribute as usize]
+        self.users.get(attribute as usize).copied().unwrap_or_default()
     }
 }

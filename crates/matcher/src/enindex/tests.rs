@@ -119,6 +119,10 @@ impl Enindex {
             }
             listed += entry.postings.len();
         }
+        for attribute in 0..self.predicates.attribute_bound() as u32 {
+            let uses = |entry: &&Entry| matches!(&entry.keys, Keys::Any(candidates) if candidates.contains(&attribute));
+            assert_eq!(self.lists.users(attribute) as usize, self.entries.values().filter(uses).count());
+        }
         let keyed: usize = self.lists.keys().map(|key| self.lists.list(key).len()).sum();
         assert_eq!(keyed + self.lists.unkeyed().len(), listed);
         assert_eq!(users.len(), self.predicates.len());
