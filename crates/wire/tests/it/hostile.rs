@@ -9,7 +9,8 @@ use enroute_broker::{
 };
 use enroute_wire::{
     ClientFrame, ControlFrame, DataFrame, Frame, FrameReader, Goodbye, Kind, MAX_ADDRESSES, MAX_CONTROL,
-    MAX_DESTINATIONS, MAX_EVENT, MAX_TEXT, ServerFrame, Traffic, WireError, encode_event_frame, encode_message,
+    MAX_DELIVERY_NAMES, MAX_DESTINATIONS, MAX_EVENT, MAX_TEXT, ServerFrame, Traffic, WireError, encode_event_frame,
+    encode_message,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -269,6 +270,79 @@ fn what_is_beyond_the_limits_is_not_written() {
     let command = Command::Unsubscribe { name: long.as_str().into() };
     let request = ClientFrame::Request { request: RequestId(1), command };
     assert_eq!(refused(|out| request.encode(out)), too_long(Kind::Request, "name"));
+}
+
+/// The same bounds hold for what comes from a peer that does not keep them: the frames are made by lengthening ones that pass.
+#[test]
+fn what_is_beyond_the_limits_is_not_read() {
+    let longest = "x".repeat(MAX_TEXT);
+    let command = Command::Unsubscribe { name: longest.as_str().into() };
+    let samples = [
+        (Sample::Control(ControlFrame::Message(link_state(&longest, vec![]))), "peer id"),
+        (Sample::Control(ControlFrame::Message(link_state("", vec![longest.clone()]))), "address"),
+        (Sample::Client(ClientFrame::Request { request: RequestId(1), command }), "name"),
+    ];
+    for (sample, what) in samples {
+        let bytes = sample.to_bytes();
+        assert_eq!(Sample::from_bytes(sample.traffic(), &bytes).as_ref(), Ok(&sample));
+        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == bytes[4]).unwrap();
+        let mut content = bytes[5..].to_vec();
+        let text = content.windows(3).position(|window| window == [251, 0, 1]).unwrap();
+        content[text + 1] = 1;
+        content.insert(text + 3, b'x');
+        let expected = WireError::TextTooLong { kind, what, found: MAX_TEXT + 1, limit: MAX_TEXT };
+        assert_eq!(Sample::decode(sample.traffic(), &Frame { kind, content: content.into() }), Err(expected));
+    }
+}
+
+#[test]
+fn an_event_that_is_too_long_is_not_read() {
+    let id = EventId { origin: BrokerId(1), incarnation: 1, sequence: 1 };
+    let event = Bytes::from(vec![0; MAX_EVENT]);
+    let frame = EventFrame { hop_limit: 1, destinations: vec![BrokerId(2)], id, event };
+    let mut content = Sample::Data(DataFrame::Event(frame)).to_bytes().split_off(5);
+    content.put_u8(0);
+    let (kind, limit) = (Kind::Event, MAX_EVENT);
+    let expected = Err(WireError::TooLong { kind, found: limit + 1, limit });
+    assert_eq!(DataFrame::decode(&Frame { kind, content: content.freeze() }), expected);
+}
+
+#[test]
+fn names_in_a_delivery_are_bounded_one_by_one_and_in_all() {
+    let decode = |names: usize, length: usize| {
+        let mut content = BytesMut::zeroed(24);
+        put_two_byte_varint(&mut content, names);
+        for _ in 0..names {
+            put_two_byte_varint(&mut content, length);
+            content.extend_from_slice(&vec![b'x'; length]);
+        }
+        ServerFrame::decode(&Frame { kind: Kind::Delivery, content: content.freeze() })
+    };
+    let kind = Kind::Delivery;
+    let limit = MAX_TEXT as u64;
+    assert!(decode(200, MAX_TEXT).is_ok());
+    let too_long = WireError::TooMany { kind, what: "bytes of a name", found: limit + 1, limit };
+    assert_eq!(decode(200, MAX_TEXT + 1), Err(too_long));
+
+    let names = MAX_DELIVERY_NAMES / (MAX_TEXT + 2) + 1;
+    let id = EventId { origin: BrokerId(1), incarnation: 1, sequence: 1 };
+    let name: std::sync::Arc<str> = "x".repeat(MAX_TEXT).into();
+    let mut delivery = Delivery { id, event: Bytes::new(), subscriptions: vec![name; names] };
+    let whole = ServerFrame::Delivery(delivery.clone());
+    assert!(matches!(refused(|out| whole.encode(out)), WireError::TooMany { what: "bytes of names", .. }));
+    // One name fewer passes; put back into the frame by hand, it does not.
+    delivery.subscriptions.pop();
+    let mut content = Sample::Server(ServerFrame::Delivery(delivery)).to_bytes().split_off(5);
+    assert_eq!(content[26] & 0x80, 0, "the count takes three bytes");
+    assert_ne!(content[24], 0xff, "adding one carries nothing");
+    content[24] += 1;
+    content.extend_from_slice(&content[27..27 + MAX_TEXT + 2].to_vec());
+    let error = ServerFrame::decode(&Frame { kind, content: content.freeze() }).unwrap_err();
+    assert!(matches!(error, WireError::TooMany { what: "bytes of names", .. }), "{error}");
+}
+
+fn put_two_byte_varint(out: &mut BytesMut, value: usize) {
+    out.put_slice(&[value as u8 & 0x7f | 0x80, u8::try_from(value >> 7).unwrap()]);
 }
 
 fn held() -> enroute_broker::Held {
