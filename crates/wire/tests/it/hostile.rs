@@ -332,12 +332,12 @@ fn names_in_a_delivery_are_bounded_one_by_one_and_in_all() {
     assert!(matches!(refused(|out| whole.encode(out)), WireError::TooMany { what: "bytes of names", .. }));
     // One name fewer passes; put back into the frame by hand, it does not.
     delivery.subscriptions.pop();
-    let mut content = Sample::Server(ServerFrame::Delivery(delivery)).to_bytes().split_off(5);
+    let mut content = Sample::Server(ServerFrame::Delivery(delivery)).to_bytes()[5..].to_vec();
     assert_eq!(content[26] & 0x80, 0, "the count takes three bytes");
     assert_ne!(content[24], 0xff, "adding one carries nothing");
     content[24] += 1;
-    content.extend_from_slice(&content[27..27 + MAX_TEXT + 2].to_vec());
-    let error = ServerFrame::decode(&Frame { kind, content: content.freeze() }).unwrap_err();
+    content.extend_from_within(27..27 + MAX_TEXT + 2);
+    let error = ServerFrame::decode(&Frame { kind, content: content.into() }).unwrap_err();
     assert!(matches!(error, WireError::TooMany { what: "bytes of names", .. }), "{error}");
 }
 
