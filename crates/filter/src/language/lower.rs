@@ -28,6 +28,19 @@ pub(super) fn lower(expression: &Expression, negated: bool, limits: &Limits) -> 
     }
 }
 
+/// The filter that is true where all operands, or their negations, are. By halves: patterns on one attribute are compared
+/// each with each whenever two filters are combined, which, one by one, would take time with the cube of their number.
+fn lower_all(operands: &[Expression], negated: bool, limits: &Limits) -> Result<Filter, LimitExceeded> {
+    match operands {
+        [] => Ok(Filter::always()),
+        [operand] => lower(operand, negated, limits),
+        _ => {
+            let (left, right) = operands.split_at(operands.len() / 2);
+            lower_all(left, negated, limits)?.and(&lower_all(right, negated, limits)?, limits)
+        }
+    }
+}
+
 fn test(operator: &Operator, negated: bool) -> Test {
     let leaf = match operator {
         Operator::IsNull => Test::Absent,
