@@ -194,6 +194,8 @@ impl Broker {
             RoutedBody::Restart { epoch } => {
                 if self.channel(routed.source).epoch == epoch {
                     self.restart_channel(routed.source);
+                    // Steps under way on the old channel will never be acknowledged.
+                    self.announcements.forget(routed.source);
                     self.announce_whole(routed.source, out);
                 }
             }
@@ -213,7 +215,9 @@ impl Broker {
             channel.their_epoch = epoch;
             channel.received = 0;
             channel.early.clear();
+            self.remote.unstage(from);
         }
+        let channel = self.channel(from);
         let ready = channel.receive(sequence, payload);
         let received = channel.received;
         for payload in ready {

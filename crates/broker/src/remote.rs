@@ -71,6 +71,13 @@ impl RemoteInterest {
         }
     }
 
+    /// Forgets the parts of a step whose other parts will not come: their channel has begun anew.
+    pub(crate) fn unstage(&mut self, broker: BrokerId) {
+        if let Some(table) = self.tables.get_mut(&broker) {
+            table.staged = Default::default();
+        }
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         *self = RemoteInterest { last_id: self.last_id, ..RemoteInterest::default() };
