@@ -165,8 +165,14 @@ impl Pattern {
     /// A yes comes from fitting this pattern's symbols themselves into `other`, a no from a string that fits only this
     /// one: this pattern with each wildcard filled in by a character strange to `other`, the runs left empty or long.
     pub fn inclusion(&self, other: &Pattern) -> Option<bool> {
-        if self == other {
-            return Some(true);
+        match (&self.0, &other.0) {
+            (Shape::Suffix(mine), Shape::Suffix(theirs)) => return Some(mine.ends_with(&**theirs)),
+            (Shape::Suffix(mine) | Shape::Contains(mine), Shape::Contains(theirs)) => {
+                return Some(mine.contains(&**theirs));
+            }
+            (Shape::Contains(_), Shape::Suffix(_)) => return Some(false),
+            (Shape::Like(mine), Shape::Like(theirs)) if mine == theirs => return Some(true),
+            (Shape::Like(_), _) | (_, Shape::Like(_)) => {}
         }
         let (mine, theirs) = (self.symbols(), other.symbols());
         let run = theirs.len() + 1;
@@ -191,6 +197,13 @@ impl Pattern {
     /// Whether no string fits both; false also where that is not decided. Only two suffixes are ever told apart:
     /// prefixes are intervals, which the sets that hold patterns keep beside them.
     pub fn is_disjoint(&self, other: &Pattern) -> bool {
+        match (&self.0, &other.0) {
+            (Shape::Contains(_), _) | (_, Shape::Contains(_)) => return false,
+            (Shape::Suffix(mine), Shape::Suffix(theirs)) => {
+                return !mine.ends_with(&**theirs) && !theirs.ends_with(&**mine);
+            }
+            (Shape::Like(_), _) | (_, Shape::Like(_)) => {}
+        }
         let (mine, theirs) = (self.symbols(), other.symbols());
         for (a, b) in mine.iter().rev().zip(theirs.iter().rev()) {
             match (a, b) {

@@ -28,7 +28,7 @@ fn check_reading(bytes: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(samples::cases(10_000))]
 
     #[test]
     fn what_is_written_is_read(filter in filter(), conjunction in conjunction()) {

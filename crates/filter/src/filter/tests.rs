@@ -92,7 +92,7 @@ fn outcomes(conjunction: &Conjunction) -> Vec<bool> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(samples::cases(4_000))]
 
     #[test]
     fn filters_match_what_their_formula_says(formula in formula(), events in proptest::collection::vec(event(), 12)) {
@@ -128,7 +128,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(samples::cases(3_000))]
 
     #[test]
     fn conjunctions_without_patterns_are_compared_exactly(f in conjunction(), g in conjunction()) {

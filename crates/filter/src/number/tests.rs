@@ -35,7 +35,7 @@ fn the_line_is_ordered_by_mathematical_value() {
     let ascending = [
         Number::MIN,
         float(f64::MIN),
-        float(TWO_POW_63.next_up() * -1.0),
+        float(-TWO_POW_63.next_up()),
         int(i64::MIN),
         int(i64::MIN + 1),
         int(-two_53 - 1),

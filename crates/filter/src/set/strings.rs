@@ -92,6 +92,15 @@ impl StringTerm {
             && !self.none_of.iter().any(|pattern| pattern.matches(string))
     }
 
+    /// Takes in the intervals of a term with the same patterns; says whether it is one.
+    fn join(&mut self, other: &StringTerm) -> bool {
+        let same_patterns = self.all_of == other.all_of && self.none_of == other.none_of;
+        if same_patterns {
+            self.within = self.within.union(&other.within);
+        }
+        same_patterns
+    }
+
     fn intersection(&self, other: &StringTerm) -> StringTerm {
         StringTerm {
             all_of: [&self.all_of[..], &other.all_of].concat(),
@@ -156,44 +165,53 @@ fn keep_least_redundant(patterns: &mut Vec<Pattern>, makes_redundant: impl Fn(&P
     }
 }
 
+/// Adds a term to ones of which none covers another, so that this holds again. Of two that cover each other the lesser stays,
+/// whichever came first.
+fn insert(terms: &mut Vec<StringTerm>, new: StringTerm) {
+    if terms.iter().any(|old| old.covers(&new) && (*old < new || !new.covers(old))) {
+        return;
+    }
+    terms.retain(|old| !new.covers(old));
+    terms.push(new);
+}
+
 impl StringSet {
     /// No string.
     pub(crate) fn none() -> StringSet {
         Intervals::none().into()
     }
 
-    /// Brings intervals and terms into the form all sets have.
+    /// Brings intervals and terms into the form all sets have. Compares each term with each.
     pub(crate) fn normalised(intervals: Intervals<Box<str>>, terms: Vec<StringTerm>) -> StringSet {
         if terms.is_empty() {
             return intervals.into();
         }
         let mut decided: Vec<_> = intervals.into_iter().collect();
-        let mut terms: Vec<StringTerm> = terms.into_iter().filter_map(|term| term.reduced(&mut decided)).collect();
-        let mut intervals = Intervals::merged(decided);
+        let terms: Vec<StringTerm> = terms.into_iter().filter_map(|term| term.reduced(&mut decided)).collect();
+        StringSet::from(Intervals::merged(decided)).with_terms(terms)
+    }
 
-        terms.sort_unstable();
-        terms.dedup_by(|next, last| {
-            let same_patterns = next.all_of == last.all_of && next.none_of == last.none_of;
-            if same_patterns {
-                last.within = last.within.union(&next.within);
-            }
-            same_patterns
-        });
-        let mut index = 0;
-        while index < terms.len() {
-            let mut others = terms.iter().enumerate().filter(|(other, _)| *other != index);
-            if intervals.covers(&terms[index].within) || others.any(|(_, other)| other.covers(&terms[index])) {
-                terms.remove(index);
-            } else {
-                index += 1;
+    /// The set with some terms more, which are reduced already. Compares each with those that are there.
+    fn with_terms(mut self, mut new: Vec<StringTerm>) -> StringSet {
+        new.sort_unstable();
+        new.dedup_by(|next, last| last.join(next));
+        for term in &mut new {
+            self.terms.retain(|old| !term.join(old));
+        }
+        self.terms.retain(|term| !self.intervals.covers(&term.within));
+        for term in new {
+            if !self.intervals.covers(&term.within) {
+                insert(&mut self.terms, term);
             }
         }
-        if !terms.is_empty() {
-            let in_a_term = |string: &str| terms.iter().any(|term| term.contains(string));
-            let kept = intervals.into_iter().filter(|interval| !interval.is_point() || !in_a_term(&interval.start));
-            intervals = Intervals::merged(kept.collect());
+        self.terms.sort_unstable();
+        if !self.terms.is_empty() {
+            let in_a_term = |string: &str| self.terms.iter().any(|term| term.contains(string));
+            let intervals = self.intervals.into_iter();
+            let kept = intervals.filter(|interval| !interval.is_point() || !in_a_term(&interval.start));
+            self.intervals = Intervals::merged(kept.collect());
         }
-        StringSet { intervals, terms }
+        self
     }
 
     /// Its intervals, ascending: first string, and the first one behind; without that, all that follow.
@@ -244,8 +262,8 @@ impl StringSet {
     }
 
     pub(crate) fn union(&self, other: &StringSet) -> StringSet {
-        let terms = self.terms.iter().chain(&other.terms).cloned().collect();
-        StringSet::normalised(self.intervals.union(&other.intervals), terms)
+        let intervals = self.intervals.union(&other.intervals);
+        StringSet { intervals, terms: self.terms.clone() }.with_terms(other.terms.clone())
     }
 
     /// Every term with every term and interval of the other: the terms may multiply.

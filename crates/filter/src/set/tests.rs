@@ -1,5 +1,5 @@
 use super::*;
-use crate::samples::{candidates, test};
+use crate::samples::{self, candidates, test};
 use crate::{Test, Value};
 use proptest::prelude::*;
 
@@ -129,7 +129,7 @@ fn complements_stay_in_their_class() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(samples::cases(20_000))]
 
     #[test]
     fn algebra_agrees_with_direct_reading((spelling, test) in test(true)) {
@@ -150,6 +150,11 @@ proptest! {
         prop_assert_eq!(a.intersection(&b).is_some(), a.overlaps(&b));
         prop_assert!(a.intersection(&b).is_none_or(|both| a.covers(&both) && b.covers(&both)));
     }
+
+}
+
+proptest! {
+    #![proptest_config(samples::cases(8_000))]
 
     #[test]
     fn with_patterns_every_answer_is_sound((_, a) in test(true), (_, b) in test(true)) {
