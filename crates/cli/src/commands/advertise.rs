@@ -1,0 +1,34 @@
+//! `enroute advertise`: hold an advertisement.
+
+use crate::connection::{BrokerOption, advertise, tell_notices};
+use crate::failure::Failure;
+use crate::filter_text;
+use crate::runtime::{interrupted, this_thread};
+use clap::Args;
+
+/// The options.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What will be published; of several filters any may match
+    #[arg(value_name = "FILTER", required = true, allow_hyphen_values = true)]
+    filters: Vec<String>,
+    #[command(flatten)]
+    broker: BrokerOption,
+}
+
+/// An advertisement lasts as long as the session that made it. While one stands here, its broker knows what others want of
+/// it, and a publisher that comes has not to wait for that.
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    let filters = options.filters.iter().map(|text| filter_text::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    this_thread(async {
+        let client = options.broker.connect_for_good().await?;
+        for (index, filter) in filters.into_iter().enumerate() {
+            advertise(&client, &(index + 1).to_string(), filter).await?;
+        }
+        tokio::select! {
+            () = interrupted() => client.close().await,
+            () = tell_notices(&client) => return Err(Failure::new("the session with the broker is over")),
+        }
+        Ok(())
+    })
+}

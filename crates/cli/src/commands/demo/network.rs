@@ -1,0 +1,112 @@
+//! Six real nodes in this process, linked over loopback TCP.
+
+use super::reckoning::{Crossings, Routes};
+use super::scenario::{BROKERS, LINKS};
+use crate::failure::Failure;
+use enroute_node::{Client, Multiaddr, Node, NodeConfig, NodeStatus};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long the network may take to come together.
+const SETTLE: Duration = Duration::from_secs(30);
+/// How often it is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The running brokers, in the order of [`BROKERS`].
+pub(super) struct Network {
+    nodes: Vec<Node>,
+}
+
+impl Network {
+    /// Starts the brokers one after the other; each dials those of its neighbours that run already.
+    pub(super) async fn start() -> Result<Network, Failure> {
+        let anywhere: Multiaddr =
+            "/ip4/127.0.0.1/tcp/0".parse().map_err(|error| Failure::new("loopback").because(&error))?;
+        let mut nodes: Vec<Node> = Vec::new();
+        for broker in 0..BROKERS.len() {
+            let neighbours = LINKS.into_iter().filter(|&(a, b)| a.max(b) == broker).map(|(a, b)| a.min(b));
+            let peers = neighbours.flat_map(|neighbour| nodes[neighbour].addresses()).collect();
+            let config = NodeConfig { listen: vec![anywhere.clone()], peers, ..NodeConfig::default() };
+            let node = Node::builder().config(config).start().await;
+            nodes.push(
+                node.map_err(|error| Failure::new(format!("{} does not start", BROKERS[broker])).because(&error))?,
+            );
+        }
+        let network = Network { nodes };
+        network.come_together().await?;
+        Ok(network)
+    }
+
+    /// A client of a broker, within the process.
+    pub(super) async fn client(&self, broker: usize) -> Result<Client, Failure> {
+        let client = self.nodes[broker].client().await;
+        client.map_err(|error| Failure::new(format!("{} takes no client", BROKERS[broker])).because(&error))
+    }
+
+    /// Waits until every broker has a link to each of its neighbours, and a path to all.
+    async fn come_together(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + SETTLE;
+        while self.routes().await?.is_none() {
+            if Instant::now() > deadline {
+                return Err(Failure::new(format!("the brokers have not come together in {} s", SETTLE.as_secs())));
+            }
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// The routes as the brokers have them; none while a link is not up or a broker is out of reach of another.
+    pub(super) async fn routes(&self) -> Result<Option<Routes>, Failure> {
+        let mut routes = Routes::default();
+        for (at, row) in routes.iter_mut().enumerate() {
+            let status = self.status(at).await?.broker;
+            let linked = |other: usize| {
+                let id = self.nodes[other].id().to_string();
+                status.links.iter().any(|link| link.in_sync && link.neighbour == id)
+            };
+            if LINKS.into_iter().any(|(a, b)| (a == at && !linked(b)) || (b == at && !linked(a))) {
+                return Ok(None);
+            }
+            for (to, next) in row.iter_mut().enumerate() {
+                let id = self.nodes[to].id().to_string();
+                let found = status.brokers.iter().find(|broker| broker.id == id);
+                let hop = found.and_then(|broker| broker.next_hop.as_deref());
+                match hop.and_then(|hop| self.broker(hop)) {
+                    Some(hop) => *next = hop,
+                    None if to == at => *next = at,
+                    None => return Ok(None),
+                }
+            }
+        }
+        Ok(Some(routes))
+    }
+
+    /// How many events each broker has sent to each of its neighbours.
+    pub(super) async fn crossings(&self) -> Result<Crossings, Failure> {
+        let mut crossings = Crossings::new();
+        for at in 0..BROKERS.len() {
+            for link in self.status(at).await?.broker.links {
+                if let Some(neighbour) = self.broker(&link.neighbour) {
+                    *crossings.entry((at, neighbour)).or_default() += link.events_sent;
+                }
+            }
+        }
+        Ok(crossings)
+    }
+
+    async fn status(&self, broker: usize) -> Result<NodeStatus, Failure> {
+        let status = self.nodes[broker].status().await;
+        status.map_err(|error| Failure::new(format!("{} says nothing of its state", BROKERS[broker])).because(&error))
+    }
+
+    /// The broker of an id in hexadecimal.
+    fn broker(&self, id: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.id().to_string() == id)
+    }
+
+    pub(super) async fn shut_down(self) {
+        for node in self.nodes {
+            node.shutdown().await;
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `enroute pub`: publish JSON lines.
+
+mod feed;
+mod pace;
+
+use crate::connection::{BrokerOption, advertise};
+use crate::failure::Failure;
+use crate::output::tell;
+use crate::runtime::{interrupted, this_thread};
+use crate::table::count;
+use crate::{arguments, filter_text};
+use clap::Args;
+use enroute_broker::Receipt;
+use enroute_client::{Client, ClientError};
+use enroute_filter::JsonReader;
+use feed::{Feed, Item};
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
+use indicatif::{ProgressBar, ProgressStyle};
+use pace::Pace;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Publications on their way whose receipts are still to come.
+const WINDOW: usize = 1024;
+
+/// The options.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// JSON lines, an event each, plain or gzip; none or - is standard input
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    broker: BrokerOption,
+    /// Read strings of this attribute as times (RFC 3339); repeatable
+    #[arg(long = "time", value_name = "ATTR")]
+    times: Vec<String>,
+    /// Stop at the first bad line, and take an array for one, instead of reporting and going on
+    #[arg(long)]
+    strict: bool,
+    /// Publish at most this many events a second
+    #[arg(long, value_name = "N", value_parser = arguments::positive)]
+    rate: Option<f64>,
+    /// Advertise first that what is published matches this filter; repeatable. Without it anything may be published
+    #[arg(long, value_name = "FILTER")]
+    advertise: Vec<String>,
+}
+
+/// What has come of the lines so far.
+#[derive(Default)]
+struct Tally {
+    published: u64,
+    /// Sum over the events of the brokers they were sent to.
+    destinations: u64,
+    /// Events that went out before all brokers had said what they want.
+    incomplete: u64,
+    /// Lines that are no event, and events that were refused.
+    bad: u64,
+    /// Arrays left out, which are no attributes.
+    arrays: u64,
+}
+
+/// One run of the command.
+struct Publisher {
+    client: Client,
+    feed: Feed,
+    strict: bool,
+    /// When the next event may go; none if it always may.
+    pace: Option<Pace>,
+    progress: ProgressBar,
+    tally: Tally,
+}
+
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    let filters = options.advertise.iter().map(|text| filter_text::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let reader = JsonReader { times: options.times, strict: options.strict, ..JsonReader::default() };
+    let feed = Feed::open(options.file.as_deref(), reader)?;
+    this_thread(async {
+        let client = options.broker.connect().await?;
+        for (index, filter) in filters.into_iter().enumerate() {
+            advertise(&client, &(index + 1).to_string(), filter).await?;
+        }
+        let mut publisher = Publisher {
+            client,
+            feed,
+            strict: options.strict,
+            pace: options.rate.map(Pace::new),
+            progress: progress(),
+            tally: Tally::default(),
+        };
+        let started = Instant::now();
+        let result = tokio::select! {
+            result = publisher.publish_all() => result,
+            () = interrupted() => Err(Failure::Interrupted),
+        };
+        publisher.finish(started.elapsed()).await;
+        match result {
+            Ok(()) if publisher.tally.bad > 0 => Err(Failure::Reported),
+            other => other,
+        }
+    })
+}
+
+impl Publisher {
+    /// Publishes all there is; receipts are taken in while later events are already on their way.
+    async fn publish_all(&mut self) -> Result<(), Failure> {
+        let mut receipts = FuturesOrdered::new();
+        let mut more = true;
+        while more || !receipts.is_empty() {
+            tokio::select! {
+                Some((line, receipt)) = receipts.next() => more &= self.take_in(line, receipt)?,
+                item = next(&mut self.feed, &self.pace), if more && receipts.len() < WINDOW => match item {
+                    None => more = false,
+                    Some(Item::Event { line, event, arrays }) => {
+                        self.pace.as_mut().map(Pace::advance);
+                        self.note_arrays(line, arrays);
+                        let publication = self.client.publish_nowait(event).await.map_err(|error| lost(&error))?;
+                        receipts.push_back(async move { (line, publication.await) });
+                    }
+                    Some(Item::Bad { line, message }) => more = self.refuse(line, &message),
+                    Some(Item::Failed(error)) => return Err(Failure::new("cannot read on").because(&error)),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what became of an event; whether to go on.
+    fn take_in(&mut self, line: u64, receipt: Result<Receipt, ClientError>) -> Result<bool, Failure> {
+        match receipt {
+            Ok(receipt) => {
+                self.tally.published += 1;
+                self.tally.destinations += u64::from(receipt.destinations);
+                self.tally.incomplete += u64::from(!receipt.complete);
+                self.progress.inc(1);
+                Ok(true)
+            }
+            Err(error @ (ClientError::Refused(_) | ClientError::Unsendable(_))) => {
+                Ok(self.refuse(line, &error.to_string()))
+            }
+            Err(error) => Err(lost(&error)),
+        }
+    }
+
+    /// Reports a line that is not published; whether to go on.
+    fn refuse(&mut self, line: u64, message: &str) -> bool {
+        self.tally.bad += 1;
+        self.progress.suspend(|| tell(format_args!("error: line {line}: {message}")));
+        !self.strict
+    }
+
+    /// Warns of the first array.
+    fn note_arrays(&mut self, line: u64, arrays: u64) {
+        if arrays > 0 && self.tally.arrays == 0 {
+            let warning = "warning: arrays are no attributes and are left out; --strict refuses them";
+            self.progress.suspend(|| tell(format_args!("{warning} (first in line {line})")));
+        }
+        self.tally.arrays += arrays;
+    }
+
+    async fn finish(&mut self, took: Duration) {
+        self.client.close().await;
+        self.progress.finish_and_clear();
+        let Tally { published, destinations, incomplete, bad, arrays } = &self.tally;
+        let seconds = took.as_secs_f64();
+        let mut text = format!(
+            "published {} events in {seconds:.2} s, {} to other brokers",
+            count(*published),
+            count(*destinations)
+        );
+        let rest = [
+            (*incomplete, "sent before all brokers had said what they want"),
+            (*bad, "lines not published"),
+            (*arrays, "arrays left out"),
+        ];
+        for (number, what) in rest {
+            if number > 0 {
+                text += &format!(", {} {what}", count(number));
+            }
+        }
+        tell(text);
+    }
+}
+
+/// The next item, when its time has come. Cancelling the wait changes nothing.
+async fn next(feed: &mut Feed, pace: &Option<Pace>) -> Option<Item> {
+    if let Some(pace) = pace {
+        pace.wait().await;
+    }
+    feed.next().await
+}
+
+/// Shown on a terminal only.
+fn progress() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {human_pos} events published, {per_sec}");
+    ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}
+
+fn lost(error: &ClientError) -> Failure {
+    Failure::new("publishing has stopped")
+        .because(error)
+        .hint("what had no receipt yet may or may not have been published")
+}

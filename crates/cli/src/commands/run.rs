@@ -1,0 +1,92 @@
+//! `enroute run`: a broker until ctrl-C.
+
+use super::config;
+use crate::failure::Failure;
+use crate::output::{Output, tell};
+use crate::runtime::{interrupted, multi_thread};
+use clap::Args;
+use enroute_node::{Multiaddr, Node, NodeConfig, PeerId};
+use std::path::PathBuf;
+
+/// Where a broker listens if nothing is said, and where the other commands look for one.
+pub(crate) const DEFAULT_LISTEN: &str = "/ip4/127.0.0.1/tcp/7440";
+
+/// The options. Each goes before what the configuration file says.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// A configuration in TOML; `enroute config example` prints one
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Accept brokers and clients at this address; repeatable [default: /ip4/127.0.0.1/tcp/7440]
+    #[arg(long, value_name = "MULTIADDR")]
+    listen: Vec<Multiaddr>,
+    /// Keep a link to the broker at this address, with or without /p2p/ID; repeatable
+    #[arg(long, value_name = "MULTIADDR")]
+    peer: Vec<Multiaddr>,
+    /// Keep the identity and all else that must outlive a restart here; created at the first start
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Accept this peer as a broker, and no others but the configured peers; repeatable
+    #[arg(long, value_name = "PEER_ID")]
+    allow: Vec<PeerId>,
+}
+
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    let config = configuration(options)?;
+    multi_thread(async {
+        let node = Node::builder().config(config).start().await;
+        let node = node.map_err(|error| Failure::new("the broker does not start").because(&error))?;
+        announce(&node)?;
+        let stopped = tokio::select! {
+            () = interrupted() => None,
+            reason = node.stopped() => Some(reason),
+        };
+        match stopped {
+            None => {
+                tell("shutting down; again to stop at once");
+                tokio::select! {
+                    () = node.shutdown() => Ok(()),
+                    () = interrupted() => Err(Failure::Interrupted),
+                }
+            }
+            Some(reason) => Err(Failure::new(format!("the broker has stopped: {reason}"))),
+        }
+    })
+}
+
+fn configuration(options: Options) -> Result<NodeConfig, Failure> {
+    let mut config = match &options.config {
+        Some(file) => config::load(file)?,
+        None => NodeConfig::default(),
+    };
+    if !options.listen.is_empty() {
+        config.listen = options.listen;
+    }
+    if config.listen.is_empty() {
+        let default = DEFAULT_LISTEN.parse().map_err(|error| Failure::new("the default address").because(&error))?;
+        config.listen.push(default);
+    }
+    if !options.peer.is_empty() {
+        config.peers = options.peer;
+    }
+    if !options.allow.is_empty() {
+        config.allow = options.allow;
+    }
+    config.data_dir = options.data_dir.or(config.data_dir);
+    Ok(config)
+}
+
+/// Prints who the broker is and where, for people and for scripts that wait for it.
+fn announce(node: &Node) -> Result<(), Failure> {
+    let mut output = Output::new();
+    output.line(format_args!("id {}", node.id()))?;
+    output.line(format_args!("peer {}", node.peer_id()))?;
+    for address in node.addresses() {
+        output.line(format_args!("listening {address}"))?;
+    }
+    match output.flush() {
+        // Nobody reads, but a broker serves others than its starter.
+        Err(Failure::BrokenPipe) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,188 @@
+//! `enroute status`: what a broker knows and has counted.
+
+use crate::connection::BrokerOption;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::runtime::this_thread;
+use crate::table::{Table, count};
+use clap::Args;
+use enroute_broker::{BrokerStatus, Counters, LinkStatus};
+use enroute_client::{ClientStatus, NodeStatus, PeerStatus};
+
+/// The options.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    broker: BrokerOption,
+    /// Print one JSON object with all there is
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    this_thread(async {
+        let client = options.broker.connect().await?;
+        let failed = |error| Failure::new("the broker says nothing of its state").because(&error);
+        let mut output = Output::new();
+        if options.json {
+            output.line(client.status_json().await.map_err(failed)?)?;
+        } else {
+            output.line(render(&client.status().await.map_err(failed)?))?;
+        }
+        client.close().await;
+        output.flush()
+    })
+}
+
+/// The sections, an empty line between them; a table without rows is left out.
+fn render(status: &NodeStatus) -> String {
+    let broker = &status.broker;
+    let sections = [
+        Some(summary(status)),
+        (!status.peers.is_empty()).then(|| section("peers", &peers(&status.peers))),
+        (!broker.links.is_empty()).then(|| section("links", &links(status))),
+        Some(section("brokers", &brokers(&broker.brokers))),
+        (!status.clients.is_empty()).then(|| section("clients", &clients(&status.clients))),
+        Some(counters(&broker.counters)),
+    ];
+    sections.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+fn section(name: &str, table: &Table) -> String {
+    format!("{name}\n{table}")
+}
+
+fn summary(status: &NodeStatus) -> String {
+    let broker = &status.broker;
+    let mut text = format!("broker {}\n  peer          {}\n", broker.id, broker.peer_id);
+    for address in &status.addresses {
+        text += &format!("  listening     {address}\n");
+    }
+    let state = match (broker.starting, broker.complete) {
+        (true, _) => "starting",
+        (false, true) => "every reachable broker has said what it wants",
+        (false, false) => "waiting for brokers to say what they want",
+    };
+    text += &format!("  software      {}, incarnation {}\n", status.software, broker.incarnation);
+    text += &format!("  state         {state}\n");
+    text += &format!("  scope         {}\n", broker.scope);
+    text += &format!(
+        "  subscriptions {}; {} filters in the forest, {} of them roots, which others are told\n",
+        count(broker.subscriptions),
+        count(broker.forest_nodes),
+        count(broker.forest_roots)
+    );
+    text += &format!("  clients       {}, {} advertisements\n", count(broker.clients), count(broker.advertisements));
+    let [waiting, parked] = [broker.waiting_publications, broker.parked_events].map(count);
+    text += &format!("  waiting       {waiting} publications, {parked} parked events");
+    text
+}
+
+fn peers(peers: &[PeerStatus]) -> Table {
+    let mut table = Table::new(&["address", "state", "trouble"]);
+    for peer in peers {
+        let state = match (peer.linked, peer.oneself) {
+            (_, true) => "oneself",
+            (true, false) => "linked",
+            (false, false) => "not linked",
+        };
+        let trouble = peer.last_error.as_deref().filter(|_| !peer.linked).unwrap_or("-");
+        table.row([peer.address.clone(), state.to_owned(), trouble.to_owned()]);
+    }
+    table
+}
+
+fn links(status: &NodeStatus) -> Table {
+    let heading = ["to", "in sync", "cost", "events out", "in", "waiting", "dropped", "control out", "in"];
+    let mut table = Table::new(&heading);
+    for LinkStatus {
+        link,
+        neighbour,
+        cost,
+        in_sync,
+        events_sent,
+        events_received,
+        control_sent,
+        control_received,
+        ..
+    } in &status.broker.links
+    {
+        let queue = status.link_queues.iter().find(|queue| queue.link == *link);
+        table.row([
+            neighbour.clone(),
+            if *in_sync { "yes" } else { "no" }.to_owned(),
+            count(u64::from(*cost)),
+            count(*events_sent),
+            count(*events_received),
+            count(queue.map_or(0, |queue| queue.events_waiting)),
+            count(queue.map_or(0, |queue| queue.events_dropped)),
+            count(*control_sent),
+            count(*control_received),
+        ]);
+    }
+    table
+}
+
+fn brokers(brokers: &[BrokerStatus]) -> Table {
+    let mut table = Table::new(&["broker", "distance", "by way of", "neighbours", "wants", "is told", "scope"]);
+    for broker in brokers {
+        table.row([
+            broker.id.clone(),
+            if broker.reachable { count(broker.distance) } else { "unreachable".to_owned() },
+            broker.next_hop.clone().unwrap_or_else(|| "-".to_owned()),
+            count(broker.neighbours.len() as u64),
+            count(broker.interest),
+            count(broker.announced),
+            shorten(&broker.scope),
+        ]);
+    }
+    table
+}
+
+fn clients(clients: &[ClientStatus]) -> Table {
+    let mut table = Table::new(&["client", "delivered", "waiting", "dropped", "when slow", "software"]);
+    for client in clients {
+        table.row([
+            count(client.client),
+            count(client.delivered),
+            count(client.waiting),
+            count(client.dropped),
+            client.slow_subscriber.clone(),
+            client.software.clone(),
+        ]);
+    }
+    table
+}
+
+fn counters(counters: &Counters) -> String {
+    let Counters {
+        published,
+        delivered,
+        unwanted,
+        forwarded,
+        lost_no_path,
+        lost_hop_limit,
+        lost_overflow,
+        published_incomplete,
+        resent,
+        resyncs,
+    } = *counters;
+    let [published, delivered, forwarded, unwanted] = [published, delivered, forwarded, unwanted].map(count);
+    let [no_path, hop_limit, overflow] = [lost_no_path, lost_hop_limit, lost_overflow].map(count);
+    let [incomplete, resent, resyncs] = [published_incomplete, resent, resyncs].map(count);
+    format!(
+        "since the start\n  \
+         published {published} ({incomplete} before all had said what they want), delivered {delivered}, forwarded {forwarded}\n  \
+         lost: no path {no_path}, hop limit {hop_limit}, too much waiting {overflow}; came for nobody {unwanted}\n  \
+         control: sent again {resent}, whole syncs {resyncs}"
+    )
+}
+
+/// A scope may be a long filter; a table shows its beginning.
+fn shorten(text: &str) -> String {
+    const WIDTH: usize = 60;
+    match text.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
