@@ -1,0 +1,7 @@
+//! Runs the built program, as a shell does.
+
+mod demo;
+mod files;
+mod filters;
+mod network;
+mod program;
