@@ -1,1 +1,0 @@
-//! Short programs to copy from.

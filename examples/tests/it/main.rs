@@ -1,0 +1,48 @@
+//! Runs the examples.
+
+use std::process::Command;
+
+/// Runs a program; the lines of its output.
+fn lines(program: &str) -> Vec<String> {
+    let output = Command::new(program).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn embed() {
+    let lines = lines(env!("CARGO_BIN_EXE_embed"));
+    assert!(lines[0].starts_with("broker "), "{lines:?}");
+    assert_eq!(lines[1..], [r#"received {"celsius":30,"kind":"reading"}"#]);
+}
+
+#[test]
+fn publish_subscribe() {
+    let expected = [
+        "subscribed: InForce { brokers: 0 }",
+        r#"received {"delay":75,"dest":"SFO","kind":"flight"} for ["late to California"]"#,
+        r#"received {"delay":60,"dest":"LAX","kind":"flight"} for ["late to California"]"#,
+    ];
+    assert_eq!(lines(env!("CARGO_BIN_EXE_publish_subscribe")), expected);
+}
+
+#[test]
+fn three_nodes() {
+    let expected = [
+        "magnitude 3.5: sent to 0 brokers",
+        "magnitude 6.1: sent to 1 brokers",
+        r#"west received {"kind":"earthquake","magnitude":6.1}"#,
+    ];
+    assert_eq!(lines(env!("CARGO_BIN_EXE_three_nodes")), expected);
+}
+
+#[test]
+fn quiet_device() {
+    let expected = [
+        "nobody listens: 0 published",
+        "the office listens: 3 published",
+        r#"the office received {"celsius":31,"device":"d1"}"#,
+        r#"the office received {"celsius":36,"device":"d1"}"#,
+    ];
+    assert_eq!(lines(env!("CARGO_BIN_EXE_quiet_device")), expected);
+}
