@@ -82,9 +82,9 @@ impl RootIndex {
         let mut rarest: Option<(usize, &Arc<str>, Cell)> = None;
         for constraint in root.constraints() {
             let attribute = self.attributes.entry(Arc::clone(constraint.attribute())).or_default();
-            let span = Span::inner(constraint.test());
+            let span = Span::of(constraint.test());
+            let cell = span.cell();
             attribute.by_low.insert((span.low, span.single, id), entry.clone());
-            let cell = Span::outer(constraint.test()).cell();
             let bucket = attribute.cells.entry(cell.clone()).or_default();
             bucket.roots += 1;
             if rarest.as_ref().is_none_or(|(least, ..)| bucket.roots < *least) {
@@ -103,9 +103,9 @@ impl RootIndex {
         for constraint in root.constraints() {
             let name: &str = constraint.attribute();
             let Some(attribute) = self.attributes.get_mut(name) else { continue };
-            let span = Span::inner(constraint.test());
+            let span = Span::of(constraint.test());
+            attribute.forget(&span.cell(), id);
             attribute.by_low.remove(&(span.low, span.single, id));
-            attribute.forget(&Span::outer(constraint.test()).cell(), id);
             if attribute.by_low.is_empty() {
                 self.attributes.remove(name);
             }
@@ -128,7 +128,7 @@ impl RootIndex {
         let confirmed = |entry: &Entry| entry.signature.is_within(signature) && covers(&entry.root);
         conjunction.constraints().iter().find_map(|constraint| {
             let attribute = self.attributes.get(&**constraint.attribute())?;
-            let span = Span::inner(constraint.test());
+            let span = Span::of(constraint.test());
             let cells = span.cells_at(attribute.levels.keys().copied());
             let mut posted = cells.filter_map(|cell| attribute.cells.get(&cell)).flat_map(|bucket| &bucket.posted);
             posted.find(|(_, entry)| confirmed(entry)).map(|(&id, _)| id)
@@ -146,7 +146,7 @@ impl RootIndex {
         let mut ranges: Vec<Range> = Vec::with_capacity(conjunction.constraints().len());
         for constraint in conjunction.constraints() {
             let Some(attribute) = self.attributes.get(&**constraint.attribute()) else { return Vec::new() };
-            ranges.push((attribute, low_ends_in(Span::outer(constraint.test()))));
+            ranges.push((attribute, low_ends_in(Span::of(constraint.test()))));
         }
         // Which range is the shortest is not known without walking: all are tried with ever longer steps.
         let mut step = 16;

@@ -41,18 +41,9 @@ pub(crate) struct Cell {
 }
 
 impl Span {
-    /// What a test certainly does not reach beyond.
-    pub(crate) fn outer(test: &Test) -> Span {
-        Span::of(test, true)
-    }
-
-    /// As [`Span::outer`], but of patterns only the intervals they are kept with: what another test has to contain if it is
-    /// to count as covering this one.
-    pub(crate) fn inner(test: &Test) -> Span {
-        Span::of(test, false)
-    }
-
-    fn of(test: &Test, patterns_reach_everywhere: bool) -> Span {
+    /// The span of a test. Of patterns it knows only the intervals they are kept with, which is all that counts: a test that
+    /// covers another one has those of the other within its own.
+    pub(crate) fn of(test: &Test) -> Span {
         match test {
             Test::Absent => Span { low: code(ABSENT, []), high: code(ABSENT, []), single: 1 },
             Test::Present => Span { low: code(0, []), high: code(ABSENT, []), single: 0 },
@@ -72,7 +63,7 @@ impl Span {
                 for (first, last) in set.times().intervals() {
                     span.reach(time_code(first), time_code(last));
                 }
-                span.reach_strings(set.strings(), patterns_reach_everywhere);
+                span.reach_strings(set.strings());
                 span
             }
         }
@@ -87,10 +78,7 @@ impl Span {
         }
     }
 
-    fn reach_strings(&mut self, strings: &StringSet, patterns_reach_everywhere: bool) {
-        if patterns_reach_everywhere && !strings.terms().is_empty() {
-            self.reach(code(STRING, []), code(TIME, []));
-        }
+    fn reach_strings(&mut self, strings: &StringSet) {
         let terms = strings.terms().iter().flat_map(|term| term.within());
         for (first, behind) in strings.intervals().chain(terms) {
             self.reach(string_code(first), behind.map_or_else(|| code(TIME, []), string_code));
@@ -211,7 +199,7 @@ mod tests {
         let mut covering = 0;
         for upper in &tests {
             for lower in tests.iter().filter(|lower| upper.covers(lower)) {
-                let (outer, inner) = (Span::outer(upper), Span::inner(lower));
+                let (outer, inner) = (Span::of(upper), Span::of(lower));
                 let cell = outer.cell();
                 assert_eq!(inner.cells_at([cell.level].into_iter()).next(), Some(cell), "{upper:?} and {lower:?}");
                 assert!((&outer.low..=&outer.high).contains(&&inner.low), "{upper:?} and {lower:?}");
