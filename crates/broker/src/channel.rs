@@ -255,5 +255,6 @@ impl Broker {
             channel.wait = Duration::ZERO;
             self.resend(to, out);
         }
+        self.expect_answer(to);
     }
 }

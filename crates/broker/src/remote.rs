@@ -185,10 +185,19 @@ impl Broker {
         self.timers.start(Timer::Resync(from), self.now + REST);
     }
 
-    /// The rest after failed syncs is over.
+    /// There is a path to a broker again. If it does not say soon what it wants, it is asked: it may have been forgotten
+    /// here and not know it.
+    pub(crate) fn expect_answer(&mut self, from: BrokerId) {
+        if !self.scope.is_nobody() && !self.remote.answered(from, self.scope.version()) {
+            self.timers.start(Timer::Resync(from), self.now + 2 * self.config.resend);
+        }
+    }
+
+    /// The rest after failed syncs is over, or an answer has not come.
     pub(crate) fn on_resync_due(&mut self, from: BrokerId, out: &mut Vec<Output>) {
-        if let Some(table) = self.remote.tables.get_mut(&from) {
-            table.failures = 0;
+        let rested = self.remote.tables.get_mut(&from).is_some_and(|table| std::mem::take(&mut table.failures) > 0);
+        let answered = self.scope.is_nobody() || self.remote.answered(from, self.scope.version());
+        if rested || (!answered && self.topology.route(from).is_some()) {
             self.tell(from, Payload::Resync { version: 0 }, out);
         }
     }
