@@ -11,9 +11,7 @@ pub(super) fn lower(expression: &Expression, negated: bool, limits: &Limits) -> 
     match (expression, negated) {
         (Expression::Constant(value), _) => Ok(if *value != negated { Filter::always() } else { Filter::never() }),
         (Expression::Not(operand), _) => lower(operand, !negated, limits),
-        (Expression::And(operands), false) | (Expression::Or(operands), true) => operands
-            .iter()
-            .try_fold(Filter::always(), |all, operand| all.and(&lower(operand, negated, limits)?, limits)),
+        (Expression::And(operands), false) | (Expression::Or(operands), true) => lower_all(operands, negated, limits),
         (Expression::Or(operands), false) | (Expression::And(operands), true) => {
             let mut conjunctions = Vec::new();
             for operand in operands {
