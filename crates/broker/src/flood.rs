@@ -70,6 +70,7 @@ impl Broker {
         if origin == self.identity.id {
             return self.on_own_link_state(&record, out);
         }
+        self.put_off_purge(origin);
         match self.topology.accept_link_state(record.clone()) {
             Accepted::Old => {}
             Accepted::Full => {
@@ -92,6 +93,14 @@ impl Broker {
         }
     }
 
+    /// A neighbour speaks of a broker that is out of reach here: it can reach it, and will not say the same once more when
+    /// this broker can too. So nothing is forgotten before the links in between are in sync.
+    fn put_off_purge(&mut self, broker: BrokerId) {
+        if self.topology.unreachable_since(broker).is_some() {
+            self.timers.set(Timer::Purge(broker), Some(self.now + self.config.grace));
+        }
+    }
+
     /// What is said under this broker's own name, and is not an echo of its own words, comes from another life: an
     /// earlier one is outdone already; to a later one this broker must not yield.
     fn on_own_link_state(&mut self, record: &LinkState, out: &mut Vec<Output>) {
@@ -110,6 +119,7 @@ impl Broker {
             }
             return;
         }
+        self.put_off_purge(origin);
         match self.topology.accept_scope(record.clone()) {
             Accepted::Old | Accepted::Full | Accepted::Clash { .. } => {}
             Accepted::New { new_life, links_changed: _ } => {
