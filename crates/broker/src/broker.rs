@@ -212,11 +212,10 @@ impl Broker {
         self.unpark(out);
     }
 
-    /// There is a path to a broker and was none. Neighbours may not know its records: what was out of reach was not
-    /// offered to them when they became neighbours.
+    /// There is a path to a broker and was none. A neighbour may not know of it: what is out of reach is not offered.
     fn on_appeared(&mut self, broker: BrokerId, out: &mut Vec<Output>) {
-        for link in self.links.ids() {
-            if self.links.get(link).is_some_and(|link| link.neighbour.broker != broker) {
+        if self.topology.take_withheld(broker) {
+            for link in self.links.ids() {
                 self.send_link_state(link, broker, out);
                 self.send_scope(link, broker, out);
             }

@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug)]
 struct ParkedEvent {
     frame: EventFrame,
-    from: Option<BrokerId>,
     deadline: Time,
 }
 
@@ -78,7 +77,7 @@ impl Broker {
     /// came `from`, is parked until the tables change.
     pub(crate) fn split(&mut self, frame: EventFrame, from: Option<BrokerId>, out: &mut Vec<Output>) {
         if let Some(stuck) = self.send_copies(frame, from, out) {
-            self.park(stuck, from);
+            self.park(stuck);
         }
     }
 
@@ -104,13 +103,13 @@ impl Broker {
         (!stuck.is_empty()).then_some(EventFrame { destinations: stuck, ..frame })
     }
 
-    fn park(&mut self, frame: EventFrame, from: Option<BrokerId>) {
+    fn park(&mut self, frame: EventFrame) {
         if self.parked.bytes + frame.event.len() > self.config.waiting_bytes {
             self.counters.lost_overflow += frame.destinations.len() as u64;
             return;
         }
         self.parked.bytes += frame.event.len();
-        self.parked.events.push_back(ParkedEvent { frame, from, deadline: self.now + self.config.park });
+        self.parked.events.push_back(ParkedEvent { frame, deadline: self.now + self.config.park });
         self.time_parked();
     }
 
@@ -118,11 +117,12 @@ impl Broker {
         self.timers.set(Timer::Park, self.parked.events.front().map(|parked| parked.deadline));
     }
 
-    /// The tables have changed: tries all parked events again, in order.
+    /// The tables have changed: tries all parked events again, in order. They may now go back to where they came from: that
+    /// neighbour, if its tables have not changed yet, parks them in turn.
     pub(crate) fn unpark(&mut self, out: &mut Vec<Output>) {
         for mut parked in std::mem::take(&mut self.parked.events) {
             let bytes = parked.frame.event.len();
-            match self.send_copies(parked.frame, parked.from, out) {
+            match self.send_copies(parked.frame, None, out) {
                 Some(stuck) => {
                     parked.frame = stuck;
                     self.parked.events.push_back(parked);

@@ -116,6 +116,11 @@ fn newer_wins(older: &Neighbour, newer: &Neighbour) -> bool {
 }
 
 impl Broker {
+    /// The nonce of the link to a neighbour, as both ends list it.
+    pub fn link_nonce(&self, neighbour: BrokerId) -> Option<u64> {
+        self.links.get(self.links.to(neighbour)?).map(|link| link.nonce)
+    }
+
     pub(crate) fn on_link_up(&mut self, id: LinkId, neighbour: Neighbour, out: &mut Vec<Output>) {
         if let Err(reason) = self.admit(&neighbour) {
             out.push(Output::CloseLink { link: id, reason });
@@ -204,6 +209,7 @@ impl Broker {
             return;
         }
         let offered = std::mem::take(&mut link.offered);
+        self.topology.withhold_unreachable();
         for held in self.topology.offer() {
             let (links, scope) = offered.get(&held.origin).copied().unwrap_or_default();
             if held.links > links {

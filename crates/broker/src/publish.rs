@@ -68,12 +68,10 @@ impl Broker {
         self.timers.set(Timer::Publish, self.waiting.queue.front().map(|publication| publication.deadline));
     }
 
-    /// Publishes all that waits, if the view allows it.
+    /// Publishes what waits, as far as the view or the time it has waited allows.
     pub(crate) fn publish_waiting(&mut self, out: &mut Vec<Output>) {
-        if self.waiting.queue.is_empty() || !self.may_publish_now() {
-            return;
-        }
-        while let Some(Publication { client, request, event, deadline: _ }) = self.waiting.pop() {
+        while self.may_publish_now() || self.waiting.queue.front().is_some_and(|first| first.deadline <= self.now) {
+            let Some(Publication { client, request, event, deadline: _ }) = self.waiting.pop() else { break };
             self.publish(client, request, &event, out);
         }
         self.time_publications();
@@ -82,8 +80,8 @@ impl Broker {
     /// The first waiting publication has waited long enough: whoever has not answered is not waited for any more.
     pub(crate) fn on_publication_due(&mut self, out: &mut Vec<Output>) {
         self.overdue = self.unanswered().into_iter().collect();
+        self.missing_answers = None;
         self.publish_waiting(out);
-        self.time_publications();
     }
 
     fn publish(&mut self, client: ClientId, request: RequestId, event: &Event, out: &mut Vec<Output>) {

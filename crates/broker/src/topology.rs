@@ -49,7 +49,9 @@ pub(crate) struct Known {
     scope_record: Option<Arc<ScopeRecord>>,
     scope: ScopeView,
     /// Since when there is no path to it; none while there is.
-    pub(crate) unreachable_since: Option<Time>,
+    unreachable_since: Option<Time>,
+    /// Whether a neighbour was not told of it because there was no path to it then.
+    withheld: bool,
 }
 
 /// What a record did.
@@ -157,6 +159,18 @@ impl Topology {
         self.link_states.iter().filter_map(held).collect()
     }
 
+    /// A neighbour is told of what can be reached only: notes which brokers were left out.
+    pub(crate) fn withhold_unreachable(&mut self) {
+        for known in self.known.values_mut().filter(|known| known.unreachable_since.is_some()) {
+            known.withheld = true;
+        }
+    }
+
+    /// Whether some neighbour was not told of a broker; not so any more after this.
+    pub(crate) fn take_withheld(&mut self, broker: BrokerId) -> bool {
+        self.known.get_mut(&broker).is_some_and(|known| std::mem::take(&mut known.withheld))
+    }
+
     /// Takes in a link state if it is newer than what is held.
     pub(crate) fn accept_link_state(&mut self, record: Arc<LinkState>) -> Accepted {
         let origin = record.origin;
@@ -169,7 +183,8 @@ impl Topology {
         };
         let known = self.known.entry(origin).or_default();
         if known.scope_version.incarnation < record.version.incarnation {
-            *known = Known { unreachable_since: known.unreachable_since, ..Known::default() };
+            let Known { unreachable_since, withheld, .. } = *known;
+            *known = Known { unreachable_since, withheld, ..Known::default() };
         }
         self.link_states.insert(origin, record);
         Accepted::New { new_life, links_changed }
@@ -211,6 +226,8 @@ impl Topology {
                 known.unreachable_since = None;
             } else if known.unreachable_since.is_none() {
                 known.unreachable_since = Some(now);
+                // A neighbour may forget it before this broker does, and is told again when it comes back.
+                known.withheld = true;
                 change.vanished.push(broker);
             }
         }
