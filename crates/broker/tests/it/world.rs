@@ -200,7 +200,7 @@ impl World {
     fn output(&mut self, id: BrokerId, output: Output) {
         if self.transcript.is_some() {
             let line = crate::transcript::describe(self, id, &output);
-            self.transcript.as_mut().expect("checked").push(line);
+            self.transcript.get_or_insert_default().push(line);
         }
         match output {
             Output::Send { link, message } => self.travel(id, link, Travelling::Control(message)),
