@@ -1,0 +1,287 @@
+//! What must be so when the network has settled.
+
+use crate::oracle::Crossed;
+use crate::paths::Graph;
+use crate::world::{Settings, World};
+use enroute_broker::{Counters, Status};
+use enroute_filter::Event;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The scope of a broker where nobody publishes, in its status.
+const NOBODY: &str = "nobody";
+
+/// For each broker that is up: the broker that it sends to on the way to each other one.
+type NextHops = BTreeMap<usize, BTreeMap<usize, usize>>;
+
+impl World {
+    /// Nothing waits, views are complete, and every broker sees the true network: who is reachable, over which cost, and the
+    /// way back is the way there.
+    pub(crate) fn check_settled(&mut self) {
+        let graph = self.graph();
+        let names = self.names();
+        let statuses: BTreeMap<usize, Status> =
+            (0..self.hosts.len()).filter_map(|host| Some((host, self.status(host)?))).collect();
+        let mut complaints = Vec::new();
+        let mut next_hops = NextHops::new();
+        for (&host, status) in &statuses {
+            let name = self.hosts[host].name.clone();
+            // A broker where nobody publishes is told nothing, and its view does not matter.
+            let incomplete = !status.complete && status.scope != NOBODY;
+            if status.starting || incomplete || status.waiting_publications > 0 || status.parked_events > 0 {
+                complaints.push(format!(
+                    "settled, but broker {name} is starting ({}), not complete ({}), holds publications ({}) or events ({})",
+                    status.starting, incomplete, status.waiting_publications, status.parked_events
+                ));
+            }
+            let distances = graph.distances(host);
+            let mut reached = BTreeSet::new();
+            for broker in status.brokers.iter().filter(|broker| broker.reachable) {
+                let Some(&to) = names.get(&broker.id) else { continue };
+                reached.insert(to);
+                if distances[to] != Some(broker.distance) {
+                    let (truth, said) = (distances[to], broker.distance);
+                    complaints.push(format!("{name} says {} is {said} away instead of {truth:?}", broker.peer_id));
+                }
+                if let Some(next) = broker.next_hop.as_ref().and_then(|next| names.get(next)) {
+                    next_hops.entry(host).or_default().insert(to, *next);
+                }
+            }
+            let truth: BTreeSet<usize> = (0..distances.len()).filter(|&to| distances[to].is_some()).collect();
+            reached.insert(host);
+            if reached != truth {
+                complaints.push(format!("{name} reaches {reached:?} instead of {truth:?}"));
+            }
+        }
+        complaints.extend(asymmetries(&graph, &next_hops));
+        complaints.into_iter().for_each(|complaint| self.complain(complaint));
+        self.next_hops = next_hops;
+    }
+
+    fn names(&self) -> BTreeMap<String, usize> {
+        self.hosts.iter().enumerate().map(|(place, host)| (host.id.to_string(), place)).collect()
+    }
+
+    /// Each event of a calm time crossed exactly the links of the union of the shortest paths to those who want it.
+    pub(crate) fn check_crossings(&mut self, crossed: &[Crossed]) {
+        for event in crossed {
+            let mut expected = BTreeSet::new();
+            for &to in &event.interested {
+                expected.extend(path(&self.next_hops, event.host, to));
+            }
+            self.calm_publications += 1;
+            self.calm_crossings += event.crossings.len() as u64;
+            self.calm_union += expected.len() as u64;
+            let once: BTreeSet<[usize; 2]> = event.crossings.iter().copied().collect();
+            for &[from, to] in once.difference(&expected) {
+                if let Some(link) = self.link_between(from, to) {
+                    self.tally.links[link].useless += 1;
+                }
+            }
+            if once != expected || once.len() != event.crossings.len() {
+                let missing: Vec<_> = expected.difference(&once).collect();
+                let useless: Vec<_> = once.difference(&expected).collect();
+                let (number, from, count) = (event.number, event.host, event.crossings.len());
+                self.complain(format!(
+                    "publication {number} of broker {from} crossed links {count} times, {} of them different; \
+                     missing {missing:?}, useless {useless:?}",
+                    once.len()
+                ));
+            }
+        }
+    }
+
+    /// Compares all tables with those of a network built afresh with the links that are up, the brokers that are up and what
+    /// their clients want now. Call it when the network has settled and all that is kept for a while has run out.
+    ///
+    /// What differs is told in [`World::complaints`].
+    pub fn check_fresh(&mut self) {
+        let mut fresh = self.fresh();
+        if let Err(unsettled) = fresh.settle(Duration::from_secs(6), Duration::from_secs(600)) {
+            return self.complain(format!("the fresh build does not settle: {unsettled}"));
+        }
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].core.is_none() {
+                continue;
+            }
+            let (Some(mine), Some(other)) = (self.status(host), fresh.status(host)) else { continue };
+            let differences = differences(&plain(mine), &plain(other));
+            if !differences.is_empty() {
+                self.complain(format!("{} differs from a fresh build: {differences}", self.hosts[host].name));
+            }
+        }
+    }
+
+    fn fresh(&self) -> World {
+        let up = self.connections.values().filter(|connection| connection.carries());
+        let edges: BTreeSet<usize> = up.map(|connection| connection.edge).collect();
+        let settings = Settings {
+            brokers: self.settings.brokers.clone(),
+            links: edges.iter().map(|&edge| self.edges[edge].hosts).filter(|[a, b]| a != b).collect(),
+            ..self.settings.clone()
+        };
+        let mut fresh = World::new(Settings {
+            link: crate::link::LinkSettings { self_dials: false, ..settings.link.clone() },
+            ..settings
+        });
+        for (edge, &own) in fresh.edges.iter_mut().zip(&edges) {
+            edge.costs = self.edges[own].costs;
+        }
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].core.is_some() {
+                fresh.start(host);
+            }
+        }
+        for client in &self.clients {
+            let number = fresh.add_client(&client.name, client.host);
+            if client.publishes_anything {
+                fresh.publish(number, &Event::builder().build().expect("nothing is within all limits"));
+            }
+            for (name, filter) in &client.advertisements {
+                fresh.advertise(number, name, filter.clone());
+            }
+            for (name, filter) in &client.subscriptions {
+                fresh.subscribe(number, name, filter.clone());
+            }
+        }
+        fresh
+    }
+
+    /// No broker holds anything of anybody's interest: how it must be when nobody subscribes.
+    pub fn check_empty(&mut self) {
+        for host in 0..self.hosts.len() {
+            let Some(status) = self.status(host) else { continue };
+            let name = self.hosts[host].name.clone();
+            let own = status.subscriptions + status.forest_nodes + status.forest_roots;
+            if own > 0 {
+                self.complain(format!("nobody subscribes, but the forest of {name} is not empty"));
+            }
+            for broker in status.brokers.iter().filter(|broker| broker.interest + broker.announced > 0) {
+                let (other, interest, announced) = (&broker.peer_id, broker.interest, broker.announced);
+                self.complain(format!(
+                    "nobody subscribes, but {name} holds {interest} filters of {other} and has told it {announced}"
+                ));
+            }
+        }
+    }
+}
+
+/// A status without what differs between two networks that are the same: lives, counts, numbers of links.
+fn plain(mut status: Status) -> Status {
+    status.incarnation = 0;
+    status.complete |= status.scope == NOBODY;
+    status.counters = Counters::default();
+    for link in &mut status.links {
+        link.link = 0;
+        link.control_sent = 0;
+        link.control_received = 0;
+        link.events_sent = 0;
+        link.events_received = 0;
+    }
+    status.links.sort_by(|a, b| a.neighbour.cmp(&b.neighbour));
+    status
+}
+
+/// Where two statuses differ, in words.
+fn differences(mine: &Status, other: &Status) -> String {
+    let (mine, other) = (json(mine), json(other));
+    let mut words = Vec::new();
+    for (key, is) in &mine {
+        let should = &other[key];
+        match (is, should) {
+            (Value::Array(is), Value::Array(should)) => {
+                let only = |these: &[Value], those: &[Value]| -> Vec<String> {
+                    these.iter().filter(|entry| !those.contains(entry)).map(Value::to_string).collect()
+                };
+                let (more, less) = (only(is, should), only(should, is));
+                if !more.is_empty() || !less.is_empty() {
+                    words.push(format!("{key} has {} instead of {}", more.join(", "), less.join(", ")));
+                }
+            }
+            _ if is != should => words.push(format!("{key} is {is} instead of {should}")),
+            _ => {}
+        }
+    }
+    words.join("; ")
+}
+
+fn json(status: &Status) -> serde_json::Map<String, Value> {
+    match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => unreachable!("a status is a structure of plain fields"),
+    }
+}
+
+/// The links from one broker to another as the brokers' tables have it; what was found if they lead nowhere.
+fn path(next_hops: &NextHops, from: usize, to: usize) -> Vec<[usize; 2]> {
+    let mut path = Vec::new();
+    let mut at = from;
+    while at != to && path.len() <= next_hops.len() {
+        let Some(&next) = next_hops.get(&at).and_then(|hops| hops.get(&to)) else { break };
+        path.push([at, next]);
+        at = next;
+    }
+    path
+}
+
+/// Pairs of brokers between which the paths do not arrive, cost more than the least, or differ there and back.
+fn asymmetries(graph: &Graph, next_hops: &NextHops) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (&from, hops) in next_hops {
+        let distances = graph.distances(from);
+        for &to in hops.keys() {
+            let there = path(next_hops, from, to);
+            let cost: Option<u64> = there.iter().map(|[a, b]| graph.neighbours[*a].get(b)).sum();
+            if there.last().map(|link| link[1]) != Some(to) || cost != distances[to] {
+                complaints.push(format!("the path from {from} to {to} is {there:?} at {cost:?}"));
+            }
+            let mut back = path(next_hops, to, from);
+            back.reverse();
+            back.iter_mut().for_each(|link| link.reverse());
+            if there != back {
+                complaints.push(format!("the path from {from} to {to} is {there:?}, but back it is {back:?}"));
+            }
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hops(list: &[(usize, usize, usize)]) -> NextHops {
+        let mut hops = NextHops::new();
+        for &(at, to, next) in list {
+            hops.entry(at).or_default().insert(to, next);
+        }
+        hops
+    }
+
+    #[test]
+    fn loops_detours_and_one_way_paths_are_found() {
+        let square = [[0, 1], [1, 2], [2, 3], [3, 0]];
+        let graph = Graph::new(4, square.into_iter().map(|link| (link, 1)));
+        let good = hops(&[(0, 2, 1), (1, 2, 2), (2, 0, 1), (1, 0, 0), (0, 1, 1), (2, 1, 1)]);
+        assert!(asymmetries(&graph, &hops(&[(0, 1, 1), (1, 0, 0)])).is_empty());
+        assert!(asymmetries(&graph, &good).is_empty());
+        let one_way = hops(&[
+            (0, 2, 1),
+            (1, 2, 2),
+            (2, 0, 3),
+            (3, 0, 0),
+            (1, 0, 0),
+            (3, 2, 2),
+            (0, 1, 1),
+            (0, 3, 3),
+            (2, 1, 1),
+            (2, 3, 3),
+        ]);
+        assert_eq!(asymmetries(&graph, &one_way).len(), 2);
+        let looped = hops(&[(0, 2, 1), (1, 2, 0)]);
+        assert!(!asymmetries(&graph, &looped).is_empty());
+        let detour = hops(&[(0, 1, 3), (3, 1, 2), (2, 1, 1), (1, 0, 2), (2, 0, 3), (3, 0, 0)]);
+        assert!(!asymmetries(&graph, &detour).is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! Clients: what they ask, and what they are told.
+//!
+//! A client sits on its broker's machine, so that asking and hearing takes no time. When its broker comes back from a crash
+//! it connects again and places again all that it wants, under the same names.
+
+use crate::oracle::Verdict;
+use crate::world::World;
+use enroute_broker::{ClientId, Command, Input, Refusal, Reply, RequestId};
+use enroute_filter::{Event, Filter};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A client, through all its connections.
+pub(crate) struct Client {
+    pub(crate) name: Arc<str>,
+    /// The broker it belongs to.
+    pub(crate) host: usize,
+    pub(crate) session: Option<ClientId>,
+    next_request: u64,
+    /// Whether it has published without having advertised, which makes its broker's scope "anything" as long as it is
+    /// connected and does not advertise.
+    pub(crate) publishes_anything: bool,
+    /// What it wants to stand, by name.
+    pub(crate) subscriptions: BTreeMap<Arc<str>, Filter>,
+    pub(crate) advertisements: BTreeMap<Arc<str>, Filter>,
+}
+
+/// A request that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    client: ClientId,
+    request: RequestId,
+}
+
+/// What an answer to a request will be about.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Subscription(u64),
+    Withdrawal {
+        client: usize,
+        name: Arc<str>,
+    },
+    Advertisement,
+    /// The number, and whether the client's advertisements allow it.
+    Publication {
+        number: usize,
+        allowed: bool,
+    },
+}
+
+impl World {
+    /// Adds a client to a broker and connects it if the broker is up. Clients are numbered from 0.
+    pub fn add_client(&mut self, name: &str, host: usize) -> usize {
+        let client = self.clients.len();
+        self.clients.push(Client {
+            name: name.into(),
+            host,
+            session: None,
+            next_request: 1,
+            publishes_anything: false,
+            subscriptions: BTreeMap::new(),
+            advertisements: BTreeMap::new(),
+        });
+        self.oracle.add_client();
+        self.on_connect(client, self.hosts[host].life);
+        client
+    }
+
+    /// How many clients there are.
+    pub fn client_count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// The number of a client.
+    pub fn client(&self, name: &str) -> Option<usize> {
+        self.clients.iter().position(|client| *client.name == *name)
+    }
+
+    /// The names of the subscriptions that a client wants to stand.
+    pub fn subscriptions(&self, client: usize) -> Vec<Arc<str>> {
+        self.clients[client].subscriptions.keys().cloned().collect()
+    }
+
+    /// The names of the advertisements that a client wants to stand.
+    pub fn advertisements(&self, client: usize) -> Vec<Arc<str>> {
+        self.clients[client].advertisements.keys().cloned().collect()
+    }
+
+    /// What has been judged of a client's deliveries; see [`World::settle`].
+    pub fn verdict(&self, client: usize) -> Verdict {
+        self.oracle.verdicts[client]
+    }
+
+    /// All verdicts together.
+    pub fn total(&self) -> Verdict {
+        let mut total = Verdict::default();
+        for verdict in &self.oracle.verdicts {
+            total.expected += verdict.expected;
+            total.received += verdict.received;
+            total.optional += verdict.optional;
+            total.duplicates += verdict.duplicates;
+            total.lost_with_link += verdict.lost_with_link;
+            total.lost_without_path += verdict.lost_without_path;
+            total.lost_incomplete += verdict.lost_incomplete;
+            total.missed += verdict.missed;
+            total.wrong += verdict.wrong;
+        }
+        total
+    }
+
+    pub(crate) fn on_connect(&mut self, client: usize, life: u64) {
+        let host = self.clients[client].host;
+        if self.hosts[host].life != life || self.hosts[host].core.is_none() || self.clients[client].session.is_some() {
+            return;
+        }
+        let session = ClientId(self.next_session);
+        self.clients[client].publishes_anything = false;
+        self.next_session += 1;
+        self.clients[client].session = Some(session);
+        self.sessions.insert(session, client);
+        self.give(host, Input::ClientConnected { client: session });
+        for (name, filter) in self.clients[client].advertisements.clone() {
+            self.advertise(client, &name, filter);
+        }
+        for (name, filter) in self.clients[client].subscriptions.clone() {
+            self.subscribe(client, &name, filter);
+        }
+    }
+
+    /// The clients of a crashed broker are cut off.
+    pub(crate) fn disconnect_clients(&mut self, host: usize) {
+        for client in 0..self.clients.len() {
+            if self.clients[client].host == host
+                && let Some(session) = self.clients[client].session.take()
+            {
+                self.sessions.remove(&session);
+                self.open.retain(|ticket, _| ticket.client != session);
+                self.oracle.session_ends(client);
+            }
+        }
+    }
+
+    /// Places a subscription, or replaces that of the name. None while the client's broker is down: it will be placed when
+    /// that is up again.
+    pub fn subscribe(&mut self, client: usize, name: &str, filter: Filter) -> Option<Ticket> {
+        self.disturb();
+        let name: Arc<str> = name.into();
+        self.clients[client].subscriptions.insert(name.clone(), filter.clone());
+        self.clients[client].session?;
+        let number = self.oracle.subscribe(client, name.clone(), filter.clone());
+        self.ask(client, Answer::Subscription(number), Command::Subscribe { name, filter })
+    }
+
+    /// Withdraws a subscription.
+    pub fn unsubscribe(&mut self, client: usize, name: &str) -> Option<Ticket> {
+        self.disturb();
+        let name: Arc<str> = name.into();
+        self.clients[client].subscriptions.remove(&name);
+        self.clients[client].session?;
+        self.oracle.withdraw(client, &name);
+        self.ask(client, Answer::Withdrawal { client, name: name.clone() }, Command::Unsubscribe { name })
+    }
+
+    /// Withdraws all subscriptions of all clients.
+    pub fn unsubscribe_all(&mut self) {
+        for client in 0..self.clients.len() {
+            for name in self.subscriptions(client) {
+                self.unsubscribe(client, &name);
+            }
+        }
+    }
+
+    /// Makes an advertisement, or replaces that of the name; as [`World::subscribe`] else.
+    pub fn advertise(&mut self, client: usize, name: &str, filter: Filter) -> Option<Ticket> {
+        self.disturb();
+        let name: Arc<str> = name.into();
+        self.clients[client].advertisements.insert(name.clone(), filter.clone());
+        self.clients[client].publishes_anything = false;
+        self.ask(client, Answer::Advertisement, Command::Advertise { name, filter })
+    }
+
+    /// Withdraws an advertisement.
+    pub fn unadvertise(&mut self, client: usize, name: &str) -> Option<Ticket> {
+        self.disturb();
+        let name: Arc<str> = name.into();
+        self.clients[client].advertisements.remove(&name);
+        self.ask(client, Answer::Advertisement, Command::Unadvertise { name })
+    }
+
+    /// Publishes an event, whose payload becomes the number of the publication. None while the broker is down.
+    pub fn publish(&mut self, client: usize, event: &Event) -> Option<Ticket> {
+        let session = self.clients[client].session?;
+        let host = self.clients[client].host;
+        self.oracle.tick();
+        // A number instead of the payload keeps an event within the limits that it was in.
+        let numbered = |number: usize| {
+            let payload = number.to_le_bytes().to_vec();
+            event.to_builder().payload(payload).build().unwrap_or_else(|_| event.clone())
+        };
+        let (number, event) = self.oracle.publish(client, host, self.now, self.calm, numbered);
+        self.oracle.would_flood(number, self.graph().flooding(host));
+        let ticket = self.ticket(client, session);
+        let advertised = &self.clients[client].advertisements;
+        self.clients[client].publishes_anything |= advertised.is_empty();
+        let advertised = &self.clients[client].advertisements;
+        let allowed = advertised.is_empty() || advertised.values().any(|filter| filter.matches(&event));
+        self.open.insert(ticket, Answer::Publication { number, allowed });
+        self.give(host, Input::Publish { client: session, request: ticket.request, event });
+        Some(ticket)
+    }
+
+    fn ticket(&mut self, client: usize, session: ClientId) -> Ticket {
+        let request = RequestId(self.clients[client].next_request);
+        self.clients[client].next_request += 1;
+        Ticket { client: session, request }
+    }
+
+    fn ask(&mut self, client: usize, answer: Answer, command: Command) -> Option<Ticket> {
+        let session = self.clients[client].session?;
+        let ticket = self.ticket(client, session);
+        self.open.insert(ticket, answer);
+        self.give(self.clients[client].host, Input::Command { client: session, request: ticket.request, command });
+        Some(ticket)
+    }
+
+    pub(crate) fn on_reply(&mut self, client: ClientId, request: RequestId, reply: Reply) {
+        let ticket = Ticket { client, request };
+        let Some(answer) = self.open.remove(&ticket) else {
+            return self.complain(format!("an answer that nobody waits for: {client:?}, {request:?}, {reply:?}"));
+        };
+        match (&answer, &reply) {
+            (Answer::Subscription(number), Reply::InForce { .. }) => self.oracle.in_force(*number),
+            (Answer::Withdrawal { client, name }, Reply::Withdrawn) => self.oracle.withdrawn(*client, name),
+            (Answer::Publication { number, allowed: true }, Reply::Published(receipt)) => {
+                self.oracle.answered(*number, *receipt, self.now);
+            }
+            (Answer::Publication { number, allowed: false }, Reply::Refused(Refusal::NotAdvertised)) => {
+                self.oracle.refuse(*number, self.now);
+            }
+            (Answer::Subscription(_), Reply::Partial { .. }) => self.partial += 1,
+            (Answer::Advertisement, Reply::InForce { .. } | Reply::Withdrawn | Reply::Partial { .. }) => {}
+            _ => self.complain(format!("an answer that does not fit: {answer:?}, {reply:?}")),
+        }
+        if !matches!(answer, Answer::Publication { .. }) {
+            self.replies.insert(ticket, reply);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Dials, breaks, crashes and restarts.
+
+use crate::link::{Connection, End, Standing};
+use crate::paths::Paths;
+use crate::world::{Happening, World};
+use enroute_broker::{Broker, Identity, Input, Neighbour, Time};
+use rand::Rng;
+use std::time::Duration;
+
+/// Real incarnations are at least the Unix time in milliseconds; this stands for the day the world begins.
+const FIRST_DAY: u64 = 1_700_000_000_000;
+
+impl World {
+    /// Starts all brokers that are down.
+    pub fn start_all(&mut self) {
+        for host in 0..self.hosts.len() {
+            self.start(host);
+        }
+    }
+
+    /// Starts a broker that is down: it dials its neighbours and is dialled, its clients come and place all again.
+    pub fn start(&mut self, host: usize) {
+        if self.hosts[host].core.is_some() {
+            return;
+        }
+        self.disturb();
+        self.trace(host, &"starts");
+        let milliseconds = FIRST_DAY + self.now.0 / 1_000;
+        let start_nonce = self.random.next_u64();
+        let broker = &mut self.hosts[host];
+        broker.life += 1;
+        broker.dials = 0;
+        broker.incarnation = milliseconds.max(broker.incarnation + 1);
+        broker.start_nonce = start_nonce;
+        let identity = Identity {
+            id: broker.id,
+            peer_id: broker.name.clone(),
+            incarnation: broker.incarnation,
+            start_nonce,
+            addresses: vec![format!("/memory/{}", broker.name)],
+        };
+        broker.core = Some(Broker::new(identity, self.settings.config.clone(), self.now));
+        self.restart_timer(host);
+        self.dial_at_start(host);
+        for client in 0..self.clients.len() {
+            if self.clients[client].host == host {
+                let at = self.after([1_000, 10_000]);
+                self.schedule(at, Happening::Connect { client, life: self.hosts[host].life });
+            }
+        }
+    }
+
+    fn dial_at_start(&mut self, host: usize) {
+        self.hosts[host].untried.clear();
+        for edge in 0..self.edges.len() {
+            for side in 0..2 {
+                let (own, other) = (self.edges[edge].hosts[side], self.edges[edge].hosts[1 - side]);
+                if !self.edges[edge].dials[side] {
+                    continue;
+                }
+                if own == host {
+                    let at = self.after([0, 5_000]);
+                    self.schedule(at, Happening::Dial { edge, side, life: self.hosts[host].life });
+                    if own != other {
+                        self.hosts[host].untried.insert(edge);
+                    }
+                } else if other == host && self.hosts[own].core.is_some() {
+                    let at = self.after(self.settings.link.redial_us);
+                    self.schedule(at, Happening::Dial { edge, side, life: self.hosts[own].life });
+                }
+            }
+        }
+        if self.hosts[host].untried.is_empty() {
+            self.give(host, Input::PeersTried);
+        }
+    }
+
+    /// The outcome of a dial at the start is known.
+    fn tried(&mut self, host: usize, edge: usize) {
+        if self.hosts[host].untried.remove(&edge) && self.hosts[host].untried.is_empty() {
+            self.give(host, Input::PeersTried);
+        }
+    }
+
+    pub(crate) fn on_dial(&mut self, edge: usize, side: usize, life: u64) {
+        let host = self.edges[edge].hosts[side];
+        let other = self.edges[edge].hosts[1 - side];
+        if self.hosts[host].life != life || self.hosts[host].core.is_none() {
+            return;
+        }
+        // One that hears of the other's dial only after its own makes a double dial; one that has a link does not dial.
+        let mut of_edge = self.connections.values().filter(|connection| connection.edge == edge);
+        if of_edge.any(|connection| match connection.ends[side].standing {
+            Standing::Up => true,
+            Standing::Opening => connection.dialler == side,
+            Standing::Closed | Standing::Gone => false,
+        }) {
+            return;
+        }
+        if self.edges[edge].cut || self.hosts[other].core.is_none() {
+            self.tried(host, edge);
+            return;
+        }
+        self.open(edge, side);
+    }
+
+    /// A broker dials a neighbour that it may have a link to already, as one does that has not been told: no fault, and
+    /// nothing may be lost by it.
+    pub fn dial_again(&mut self, link: usize, side: usize) {
+        let up = self.edges[link].hosts.iter().all(|&host| self.hosts[host].core.is_some());
+        if up && !self.edges[link].cut {
+            self.open(link, side);
+        }
+    }
+
+    /// A new connection, whose ends come up in their own time.
+    fn open(&mut self, edge: usize, side: usize) {
+        let host = self.edges[edge].hosts[side];
+        self.hosts[host].dials += 1;
+        let dial = self.hosts[host].dials;
+        let delay = self.edges[edge].delay;
+        let ends = [0, 1].map(|_| End::new(self.after([2 * delay, 4 * delay])));
+        let number = self.next_connection;
+        self.next_connection += 1;
+        for (side, end) in ends.iter().enumerate() {
+            self.schedule(end.up_at, Happening::Up { connection: number, side });
+        }
+        let told = self.edges[edge].hosts.map(|host| self.hosts[host].incarnation);
+        self.connections.insert(number, Connection { edge, dialler: side, dial, told, broken: None, ends });
+    }
+
+    pub(crate) fn on_up(&mut self, number: u64, side: usize) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        if connection.broken.is_some() || connection.ends[side].standing != Standing::Opening {
+            return;
+        }
+        connection.ends[side].standing = Standing::Up;
+        let (edge, dialler, dial, told) = (connection.edge, connection.dialler, connection.dial, connection.told);
+        let hosts = self.edges[edge].hosts;
+        let other = &self.hosts[hosts[1 - side]];
+        let neighbour = Neighbour {
+            broker: other.id,
+            peer_id: other.name.clone(),
+            incarnation: told[1 - side],
+            start_nonce: other.start_nonce,
+            told_incarnation: told[side],
+            dialled_by: self.hosts[hosts[dialler]].id,
+            dial,
+            cost: self.edges[edge].costs[side],
+        };
+        self.give(hosts[side], Input::LinkUp { link: Connection::link(number, side), neighbour });
+        self.tried(hosts[side], edge);
+        self.schedule(self.now + Duration::from_micros(Paths::ALLOWANCE), Happening::Counted);
+    }
+
+    /// The broker at a side closes its end.
+    pub(crate) fn close_end(&mut self, number: u64, side: usize, again: bool) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        connection.ends[side].standing = Standing::Closed;
+        let edge = connection.edge;
+        let delay = Duration::from_micros(self.edges[edge].delay);
+        if connection.broken.is_none() {
+            let end = connection.ends[side].last_arrival().max(connection.ends[1 - side].up_at).max(self.now + delay);
+            self.schedule(end, Happening::Ended { connection: number, side: 1 - side });
+        }
+        if again {
+            self.redial(edge, side);
+        }
+        self.count_links();
+    }
+
+    pub(crate) fn on_ended(&mut self, number: u64, side: usize) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        if connection.broken.is_some() {
+            return;
+        }
+        let edge = connection.edge;
+        let standing = connection.ends[side].standing;
+        if standing != Standing::Closed {
+            connection.ends[side].standing = Standing::Gone;
+        }
+        if connection.is_over() {
+            self.connections.remove(&number);
+        }
+        let host = self.edges[edge].hosts[side];
+        if standing == Standing::Up {
+            self.give(host, Input::LinkDown { link: Connection::link(number, side), unsent: Vec::new() });
+            self.redial(edge, side);
+        }
+        self.tried(host, edge);
+        self.count_links();
+    }
+
+    /// The broker at a side dials again, if that is its part.
+    fn redial(&mut self, edge: usize, side: usize) {
+        let host = self.edges[edge].hosts[side];
+        if self.edges[edge].dials[side] && !self.edges[edge].is_loop() {
+            let at = self.after(self.settings.link.redial_us);
+            self.schedule(at, Happening::Dial { edge, side, life: self.hosts[host].life });
+        }
+    }
+
+    /// Breaks a link: what is in flight is lost, each end learns of it in its own time, and no dial succeeds until
+    /// [`World::heal`].
+    pub fn cut(&mut self, link: usize) {
+        if !self.edges[link].cut {
+            self.disturb();
+            let [from, to] = self.edges[link].hosts;
+            self.trace(from, &("cut", self.hosts[to].name.clone()));
+            self.edges[link].cut = true;
+            self.break_connections(|connection| connection.edge == link);
+        }
+    }
+
+    /// Makes a cut link whole; it is dialled again.
+    pub fn heal(&mut self, link: usize) {
+        if !self.edges[link].cut {
+            return;
+        }
+        self.disturb();
+        let [from, to] = self.edges[link].hosts;
+        self.trace(from, &("healed", self.hosts[to].name.clone()));
+        self.edges[link].cut = false;
+        for side in 0..2 {
+            if self.hosts[self.edges[link].hosts[side]].core.is_some() {
+                self.redial(link, side);
+            }
+        }
+    }
+
+    /// Heals all links.
+    pub fn heal_all(&mut self) {
+        for link in 0..self.edges.len() {
+            self.heal(link);
+        }
+    }
+
+    /// Cuts all links between brokers of different groups; those in no group make a group of their own.
+    pub fn partition(&mut self, groups: &[Vec<usize>]) {
+        let group = |host: usize| groups.iter().position(|group| group.contains(&host));
+        for link in 0..self.edges.len() {
+            let [a, b] = self.edges[link].hosts;
+            if group(a) != group(b) {
+                self.cut(link);
+            }
+        }
+    }
+
+    /// A broker is gone from one moment to the next, with all it had in memory; its links break.
+    pub fn crash(&mut self, host: usize) {
+        if self.hosts[host].core.is_none() {
+            return;
+        }
+        self.disturb();
+        self.trace(host, &"crashes");
+        self.hosts[host].core = None;
+        self.hosts[host].untried.clear();
+        self.oracle.crashed(self.hosts[host].id, self.now);
+        self.break_connections(|_| false);
+        let own: Vec<(u64, usize)> = self
+            .connections
+            .iter()
+            .flat_map(|(&number, connection)| [(number, 0, connection), (number, 1, connection)])
+            .filter(|&(_, side, connection)| self.edges[connection.edge].hosts[side] == host)
+            .map(|(number, side, _)| (number, side))
+            .collect();
+        let numbers: std::collections::BTreeSet<u64> = own.iter().map(|&(number, _)| number).collect();
+        for (number, side) in own {
+            self.lose(number, side);
+        }
+        self.break_some(|number, _| numbers.contains(&number));
+        self.disconnect_clients(host);
+    }
+
+    /// An end has gone with all it had sent.
+    fn lose(&mut self, number: u64, side: usize) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        connection.ends[side].standing = Standing::Gone;
+        connection.ends[side].control.clear();
+        let (begun, untouched) = connection.ends[side].events.break_at(Time(0));
+        for frame in begun.into_iter().chain(untouched) {
+            self.oracle.lost(&frame, self.now);
+        }
+    }
+
+    fn break_connections(&mut self, which: impl Fn(&Connection) -> bool) {
+        self.break_some(|_, connection| which(connection));
+    }
+
+    fn break_some(&mut self, which: impl Fn(u64, &Connection) -> bool) {
+        let whole = |(&number, connection): (&u64, &Connection)| {
+            (connection.broken.is_none() && which(number, connection)).then_some(number)
+        };
+        let numbers: Vec<u64> = self.connections.iter().filter_map(whole).collect();
+        for number in numbers {
+            for side in 0..2 {
+                let at = self.after(self.settings.link.detection_us);
+                self.schedule(at, Happening::Down { connection: number, side });
+            }
+            if let Some(connection) = self.connections.get_mut(&number) {
+                connection.broken = Some(self.now);
+            }
+        }
+        self.count_links();
+    }
+
+    pub(crate) fn on_down(&mut self, number: u64, side: usize) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let broken = connection.broken.unwrap_or(self.now);
+        let edge = connection.edge;
+        let host = self.edges[edge].hosts[side];
+        let standing = connection.ends[side].standing;
+        connection.ends[side].standing = Standing::Gone;
+        connection.ends[side].control.clear();
+        let (mut lost, mut unsent) = connection.ends[side].events.break_at(broken);
+        if connection.is_over() {
+            self.connections.remove(&number);
+        }
+        // The transport had taken some that never left the machine.
+        let taken = crate::link::draw(&mut self.random, [0, unsent.len() as u64]) as usize;
+        let kept = if standing == Standing::Up { unsent.split_off(taken) } else { Vec::new() };
+        lost.append(&mut unsent);
+        for frame in &lost {
+            self.oracle.lost(frame, self.now);
+        }
+        for frame in &kept {
+            self.oracle.returned(self.hosts[host].id, frame, self.now);
+        }
+        match standing {
+            Standing::Up => {
+                self.give(host, Input::LinkDown { link: Connection::link(number, side), unsent: kept });
+                self.redial(edge, side);
+            }
+            Standing::Opening => {
+                self.tried(host, edge);
+                self.redial(edge, side);
+            }
+            Standing::Closed | Standing::Gone => {}
+        }
+    }
+
+    /// Records which brokers can count on reaching each other now.
+    pub(crate) fn count_links(&mut self) {
+        let counted = |connection: &&Connection| {
+            let since = connection.ends[0].up_at.max(connection.ends[1].up_at);
+            let held = |end: &End| matches!(end.standing, Standing::Up | Standing::Closed);
+            connection.broken.is_none()
+                && connection.ends.iter().all(held)
+                && self.now.since(since) >= Duration::from_micros(Paths::ALLOWANCE)
+        };
+        let links = self.connections.values().filter(counted).map(|connection| self.edges[connection.edge].hosts);
+        self.paths.record(self.now, self.hosts.len(), links);
+    }
+}

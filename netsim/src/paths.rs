@@ -1,0 +1,126 @@
+//! The true network: who can reach whom, over time, and at what cost.
+
+use enroute_broker::Time;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Which brokers could reach each other, at every time so far.
+///
+/// A link counts [`Paths::ALLOWANCE`] after both brokers have it, so that they have had the time to sync and to tell the
+/// others, and until it breaks.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    /// From a time on, for each broker the number of the part of the network it is in.
+    history: Vec<(Time, Vec<usize>)>,
+}
+
+impl Paths {
+    /// How long a new link is not counted on, in microseconds.
+    pub(crate) const ALLOWANCE: u64 = 1_000_000;
+
+    /// From now on these links count.
+    pub(crate) fn record(&mut self, now: Time, brokers: usize, links: impl Iterator<Item = [usize; 2]>) {
+        let mut parts: Vec<usize> = (0..brokers).collect();
+        for [a, b] in links {
+            let (a, b) = (root(&parts, a), root(&parts, b));
+            parts[a.max(b)] = a.min(b);
+        }
+        let parts = (0..brokers).map(|broker| root(&parts, broker)).collect();
+        if self.history.last().is_none_or(|(_, last)| *last != parts) {
+            self.history.push((now, parts));
+        }
+    }
+
+    /// Whether two brokers could reach each other all the time from one moment to another.
+    pub(crate) fn joined(&self, a: usize, b: usize, from: Time, to: Time) -> bool {
+        let first = self.history.partition_point(|&(time, _)| time <= from).saturating_sub(1);
+        let during = self.history[first.min(self.history.len())..].iter().take_while(|&&(time, _)| time <= to);
+        !self.history.is_empty() && during.into_iter().all(|(_, parts)| parts[a] == parts[b])
+    }
+
+    /// Forgets all but the present.
+    pub(crate) fn forget(&mut self) {
+        let last = self.history.pop();
+        self.history.clear();
+        self.history.extend(last);
+    }
+}
+
+fn root(parts: &[usize], mut broker: usize) -> usize {
+    while parts[broker] != broker {
+        broker = parts[broker];
+    }
+    broker
+}
+
+/// The links that are up: for each broker its neighbours and what the link costs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Graph {
+    pub(crate) neighbours: Vec<BTreeMap<usize, u64>>,
+}
+
+impl Graph {
+    pub(crate) fn new(brokers: usize, links: impl Iterator<Item = ([usize; 2], u64)>) -> Graph {
+        let mut neighbours = vec![BTreeMap::new(); brokers];
+        for ([a, b], cost) in links {
+            neighbours[a].insert(b, cost);
+            neighbours[b].insert(a, cost);
+        }
+        Graph { neighbours }
+    }
+
+    /// The least cost of a path from one broker to each; none where there is no path.
+    pub(crate) fn distances(&self, from: usize) -> Vec<Option<u64>> {
+        let mut distances = vec![None; self.neighbours.len()];
+        let mut queue = BinaryHeap::from([Reverse((0, from))]);
+        while let Some(Reverse((distance, broker))) = queue.pop() {
+            if distances[broker].is_some() {
+                continue;
+            }
+            distances[broker] = Some(distance);
+            queue.extend(self.neighbours[broker].iter().map(|(&next, &cost)| Reverse((distance + cost, next))));
+        }
+        distances
+    }
+
+    /// How many copies go over links if every broker sends an event that is new to it to all neighbours but the one it
+    /// came from.
+    pub(crate) fn flooding(&self, from: usize) -> u64 {
+        let reached: Vec<usize> = self.distances(from).iter().enumerate().filter_map(|(to, d)| d.map(|_| to)).collect();
+        let ends: usize = reached.iter().map(|&broker| self.neighbours[broker].len()).sum();
+        (ends + 1 - reached.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_network_are_known_for_every_time() {
+        let mut paths = Paths::default();
+        paths.record(Time(0), 3, [[0, 1], [1, 2]].into_iter());
+        paths.record(Time(100), 3, [[0, 1]].into_iter());
+        paths.record(Time(200), 3, [[0, 1], [0, 2]].into_iter());
+        assert!(paths.joined(0, 2, Time(10), Time(99)));
+        assert!(!paths.joined(0, 2, Time(10), Time(100)));
+        assert!(!paths.joined(0, 2, Time(150), Time(250)));
+        assert!(paths.joined(0, 2, Time(200), Time(900)));
+        assert!(paths.joined(0, 1, Time(0), Time(900)));
+    }
+
+    #[test]
+    fn a_ring_of_four_floods_five_copies() {
+        let ring = [[0, 1], [1, 2], [2, 3], [3, 0]];
+        let graph = Graph::new(4, ring.into_iter().map(|link| (link, 1)));
+        assert_eq!(graph.flooding(0), 5);
+        assert_eq!(graph.distances(0), [Some(0), Some(1), Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn costs_decide_and_the_unreachable_have_no_distance() {
+        let graph = Graph::new(4, [([0, 1], 5), ([0, 2], 1), ([2, 1], 2)].into_iter());
+        assert_eq!(graph.distances(0), [Some(0), Some(3), Some(1), None]);
+        assert_eq!(graph.flooding(3), 0);
+    }
+}

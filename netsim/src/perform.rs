@@ -1,0 +1,105 @@
+//! What brokers ask for, done as a daemon would do it.
+
+use crate::link::{Channel, Connection, End, Passage, Standing, draw};
+use crate::tally::kind;
+use crate::world::{Happening, World};
+use enroute_broker::{CloseReason, EventFrame, LinkId, Message, Output, Time};
+
+impl World {
+    /// Does what a broker asks for.
+    pub(crate) fn perform(&mut self, host: usize, output: Output) {
+        self.active = self.now;
+        match output {
+            Output::Send { link, message } => self.send(host, link, message),
+            Output::Forward { link, frame } => self.forward(host, link, frame),
+            Output::Deliver { client, delivery } => match self.sessions.get(&client) {
+                Some(&client) => self.oracle.delivered(client, &delivery, self.now),
+                None => self.complain(format!("a delivery to client {client:?}, who is not there")),
+            },
+            Output::Reply { client, request, reply } => self.on_reply(client, request, reply),
+            Output::CloseLink { link, reason } => self.close(host, link, reason),
+            Output::StoreIncarnation(incarnation) => {
+                self.hosts[host].incarnation = self.hosts[host].incarnation.max(incarnation);
+            }
+            Output::IdentityInUse => {
+                self.complain(format!("broker {} says that its identity is in use", self.hosts[host].name));
+                self.crash(host);
+            }
+            Output::Notice(notice) => {
+                self.tally.notices += 1;
+                self.complain(format!("broker {} gives notice: {notice}", self.hosts[host].name));
+            }
+        }
+    }
+
+    /// The connection and side that a broker means, if it may send there.
+    fn usable(&mut self, host: usize, link: LinkId) -> Option<(u64, usize)> {
+        let (number, side) = Connection::of_link(link);
+        let usable = self.connections.get(&number).is_some_and(|connection| {
+            self.edges[connection.edge].hosts[side] == host && connection.ends[side].standing == Standing::Up
+        });
+        if !usable {
+            self.complain(format!("broker {} uses link {}, which it does not have", self.hosts[host].name, link.0));
+        }
+        usable.then_some((number, side))
+    }
+
+    fn send(&mut self, host: usize, link: LinkId, message: Message) {
+        let Some((number, side)) = self.usable(host, link) else { return };
+        let bytes = enroute_wire::message_size(&message) as u64;
+        self.tally.control.entry(kind(&message)).or_default().add(bytes);
+        let edge = self.connections[&number].edge;
+        self.tally.links[edge].control.add(bytes);
+        self.pass(number, side, Channel::Control, bytes, |end, passage| end.control.send(message, passage));
+    }
+
+    fn forward(&mut self, host: usize, link: LinkId, frame: EventFrame) {
+        let Some((number, side)) = self.usable(host, link) else { return };
+        let bytes = enroute_wire::event_frame_size(&frame) as u64;
+        self.tally.events.add(bytes);
+        let edge = self.connections[&number].edge;
+        let tally = &mut self.tally.links[edge];
+        tally.events[side] += 1;
+        tally.event_bytes += bytes;
+        let to = self.edges[edge].hosts[1 - side];
+        self.oracle.forwarded((host, self.hosts[host].id), to, &frame, self.now);
+        self.pass(number, side, Channel::Events, bytes, |end, passage| end.events.send(frame, passage));
+    }
+
+    /// Puts something into a connection's pipe and schedules its arrival.
+    fn pass(
+        &mut self,
+        number: u64,
+        side: usize,
+        channel: Channel,
+        bytes: u64,
+        send: impl FnOnce(&mut End, Passage) -> Time,
+    ) {
+        let jitter = draw(&mut self.random, [0, self.settings.link.jitter_us]);
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let passage = Passage {
+            now: self.now,
+            bytes,
+            bandwidth: self.settings.link.bandwidth,
+            delay: self.edges[connection.edge].delay + jitter,
+            not_before: connection.ends[1 - side].up_at,
+        };
+        let arrival = send(&mut connection.ends[side], passage);
+        if connection.broken.is_none() {
+            self.schedule(arrival, Happening::Arrival { connection: number, side: 1 - side, channel });
+        }
+    }
+
+    fn close(&mut self, host: usize, link: LinkId, reason: CloseReason) {
+        let Some((number, side)) = self.usable(host, link) else { return };
+        *self.tally.closes.entry(reason.to_string()).or_default() += 1;
+        if let CloseReason::Violation(what) = &reason {
+            self.complain(format!("broker {} sees a violation: {what}", self.hosts[host].name));
+        }
+        let again = match reason {
+            CloseReason::Duplicate | CloseReason::Oneself => false,
+            CloseReason::Violation(_) | CloseReason::IdClash { .. } | CloseReason::OldIncarnation => true,
+        };
+        self.close_end(number, side, again);
+    }
+}

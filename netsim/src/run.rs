@@ -1,0 +1,241 @@
+//! Runs a scenario.
+
+use crate::report::{Report, Settle};
+use crate::scenario::{Scenario, ScenarioError, Step, filter};
+use crate::seeded;
+use crate::traffic::{Traffic, read_events};
+use crate::world::{Settings, World};
+use enroute_filter::{Filter, ValueRef};
+use std::path::Path;
+use std::time::Duration;
+
+/// Nobody has anything to say for so long: longer than the longest pause between two attempts at anything.
+const QUIET: Duration = Duration::from_secs(6);
+
+/// No answer takes longer: far above every wait of a broker.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A scenario under way.
+pub struct Run {
+    scenario: Scenario,
+    seed: u64,
+    world: World,
+    traffic: Traffic,
+    settles: Vec<Settle>,
+    /// Whose turn it is to publish.
+    turn: usize,
+}
+
+impl Run {
+    /// Builds the network of a scenario, starts it and places what its clients want from the beginning.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario.
+    pub fn new(scenario: Scenario, seed: u64) -> Result<Run, ScenarioError> {
+        let settings = Settings {
+            brokers: scenario.topology.names()?,
+            links: scenario.topology.edges(&mut seeded(seed, "topology"))?,
+            link: scenario.links.clone(),
+            config: scenario.times.config(),
+            seed,
+        };
+        let world = World::new(settings);
+        let traffic = Traffic::new(seeded(seed, "traffic"));
+        Ok(Run { scenario, seed, world, traffic, settles: Vec::new(), turn: 0 })
+    }
+
+    /// The network, for traces and progress.
+    pub fn world_mut(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// Does all steps.
+    ///
+    /// # Errors
+    /// If a step names what is not there. What the brokers do wrong is no error but stands in the report.
+    pub fn run(mut self) -> Result<Report, ScenarioError> {
+        self.world.start_all();
+        self.add_clients()?;
+        let steps = std::mem::take(&mut self.scenario.steps);
+        for (number, step) in steps.into_iter().enumerate() {
+            self.step(number, step)?;
+        }
+        Ok(Report::of(&mut self.world, &self.scenario.name, self.seed, self.settles))
+    }
+
+    fn add_clients(&mut self) -> Result<(), ScenarioError> {
+        for plan in std::mem::take(&mut self.scenario.clients) {
+            if self.world.client(&plan.name).is_some() {
+                return Err(ScenarioError::NameTwice { name: plan.name });
+            }
+            let broker = self.broker(&plan.broker)?;
+            let client = self.world.add_client(&plan.name, broker);
+            for (name, text) in &plan.advertise {
+                self.world.advertise(client, name, filter(text)?);
+            }
+            for (name, text) in &plan.subscribe {
+                self.world.subscribe(client, name, filter(text)?);
+            }
+        }
+        for broker in 0..self.world.broker_count() {
+            for number in 1..=self.scenario.clients_per_broker {
+                let name = format!("{}-{number}", self.world.hosts[broker].name);
+                let client = self.world.add_client(&name, broker);
+                for number in 1..=self.scenario.subscriptions_per_client {
+                    self.world.subscribe(client, &format!("s{number}"), self.traffic.filter());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, number: usize, step: Step) -> Result<(), ScenarioError> {
+        match step {
+            Step::Settle { within_ms } => self.settle(number, within_ms),
+            Step::Wait { ms } => self.world.run_for(Duration::from_millis(ms)),
+            Step::Subscribe { client, name, filter, wait } => self.subscribe(&client, &name, filter, wait)?,
+            Step::Unsubscribe { client, name } => {
+                let client = self.client(&client)?;
+                self.world.unsubscribe(client, &name);
+            }
+            Step::UnsubscribeAll => self.world.unsubscribe_all(),
+            Step::Advertise { client, name, filter } => {
+                let client = self.client(&client)?;
+                let filter = self.filter_or(filter, Traffic::broad_filter)?;
+                self.world.advertise(client, &name, filter);
+            }
+            Step::Unadvertise { client, name } => {
+                let client = self.client(&client)?;
+                self.world.unadvertise(client, &name);
+            }
+            Step::Publish { client, count, gap_us } => self.publish(client, count, gap_us)?,
+            Step::Replay { file, by, clients, gap_us, limit } => {
+                let route = |value: &str| clients.get(value).map(String::as_str);
+                self.replay(&file, &by, route, gap_us, limit)?;
+            }
+            Step::Cut { link } => {
+                let link = self.link(link)?;
+                self.world.cut(link);
+            }
+            Step::Heal { link } => {
+                let link = self.link(link)?;
+                self.world.heal(link);
+            }
+            Step::HealAll => self.world.heal_all(),
+            Step::Partition { groups } => self.partition(groups)?,
+            Step::Crash { broker } => {
+                let broker = self.broker(&broker)?;
+                self.world.crash(broker);
+            }
+            Step::Restart { broker } => {
+                let broker = self.broker(&broker)?;
+                self.world.start(broker);
+            }
+            Step::RestartAll => self.world.start_all(),
+            Step::Chaos(chaos) => chaos.run(&mut self.world, self.seed, number as u64),
+            Step::Expect { client, received } => self.expect(&client, received)?,
+            Step::CheckFresh => self.world.check_fresh(),
+            Step::CheckEmpty => self.world.check_empty(),
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, step: usize, within_ms: Option<u64>) {
+        let bound = Duration::from_millis(within_ms.unwrap_or(60_000));
+        match self.world.settle(QUIET, bound) {
+            Ok(took) => self.settles.push(Settle { step, took_us: took.as_micros() as u64 }),
+            Err(unsettled) => self.world.complain(format!("step {step}: {unsettled}")),
+        }
+    }
+
+    fn subscribe(&mut self, client: &str, name: &str, filter: Option<String>, wait: bool) -> Result<(), ScenarioError> {
+        let client = self.client(client)?;
+        let filter = self.filter_or(filter, Traffic::filter)?;
+        let ticket = self.world.subscribe(client, name, filter);
+        if let Some(ticket) = ticket.filter(|_| wait)
+            && let Err(unsettled) = self.world.await_answer(ticket, ANSWER)
+        {
+            self.world.complain(format!("subscription {name}: {unsettled}"));
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, client: Option<String>, count: u64, gap_us: u64) -> Result<(), ScenarioError> {
+        let client = client.map(|name| self.client(&name)).transpose()?;
+        if self.world.client_count() == 0 {
+            return Err(ScenarioError::NoClients);
+        }
+        for _ in 0..count {
+            self.turn = (self.turn + 1) % self.world.client_count();
+            self.world.publish(client.unwrap_or(self.turn), &self.traffic.event());
+            self.world.run_for(Duration::from_micros(gap_us));
+        }
+        Ok(())
+    }
+
+    fn replay<'a>(
+        &mut self,
+        file: &Path,
+        by: &str,
+        route: impl Fn(&str) -> Option<&'a str>,
+        gap_us: u64,
+        limit: Option<usize>,
+    ) -> Result<(), ScenarioError> {
+        let events = read_events(&self.scenario.folder.join(file))?;
+        for event in events.iter().take(limit.unwrap_or(usize::MAX)) {
+            let value = match event.get(by) {
+                Some(ValueRef::String(value)) => value,
+                Some(_) | None => "",
+            };
+            let Some(name) = route(value) else {
+                return Err(ScenarioError::UnknownClient { name: format!("{by} = {value}") });
+            };
+            let client = self.client(name)?;
+            self.world.publish(client, event);
+            self.world.run_for(Duration::from_micros(gap_us));
+        }
+        Ok(())
+    }
+
+    fn partition(&mut self, groups: Vec<Vec<String>>) -> Result<(), ScenarioError> {
+        let groups: Result<Vec<Vec<usize>>, ScenarioError> =
+            groups.iter().map(|group| group.iter().map(|name| self.broker(name)).collect()).collect();
+        self.world.partition(&groups?);
+        Ok(())
+    }
+
+    fn expect(&mut self, client: &str, received: u64) -> Result<(), ScenarioError> {
+        let number = self.client(client)?;
+        let verdict = self.world.verdict(number);
+        let came = verdict.received + verdict.optional;
+        if came != received || verdict.duplicates > 0 {
+            let duplicates = verdict.duplicates;
+            self.world.complain(format!("{client} got {came} events ({duplicates} twice) instead of {received}"));
+        }
+        Ok(())
+    }
+
+    fn filter_or(
+        &mut self,
+        text: Option<String>,
+        random: impl FnOnce(&mut Traffic) -> Filter,
+    ) -> Result<Filter, ScenarioError> {
+        match text {
+            Some(text) => filter(&text),
+            None => Ok(random(&mut self.traffic)),
+        }
+    }
+
+    fn broker(&self, name: &str) -> Result<usize, ScenarioError> {
+        self.world.broker(name).ok_or_else(|| ScenarioError::UnknownBroker { name: name.to_owned() })
+    }
+
+    fn client(&self, name: &str) -> Result<usize, ScenarioError> {
+        self.world.client(name).ok_or_else(|| ScenarioError::UnknownClient { name: name.to_owned() })
+    }
+
+    fn link(&self, [from, to]: [String; 2]) -> Result<usize, ScenarioError> {
+        let link = self.world.link_between(self.broker(&from)?, self.broker(&to)?);
+        link.ok_or(ScenarioError::UnknownLink { from, to })
+    }
+}

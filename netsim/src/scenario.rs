@@ -1,0 +1,352 @@
+//! Scenarios: what to build and what to do to it, in TOML.
+
+use crate::chaos::Chaos;
+use crate::link::LinkSettings;
+use crate::topology::Topology;
+use enroute_broker::Config;
+use enroute_filter::Filter;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A network and a list of steps.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it shows, in a line.
+    #[serde(default)]
+    pub name: String,
+    /// Everything random comes from this; the command line may give another one.
+    #[serde(default)]
+    pub seed: u64,
+    /// Brokers and links.
+    pub topology: Topology,
+    /// Properties of the links.
+    #[serde(default)]
+    pub links: LinkSettings,
+    /// Times of the brokers that differ from the defaults.
+    #[serde(default)]
+    pub times: Times,
+    /// Clients that are there from the beginning.
+    #[serde(default, rename = "client")]
+    pub clients: Vec<ClientPlan>,
+    /// As many clients more on each broker, named after it (`b00-1`, …).
+    #[serde(default)]
+    pub clients_per_broker: usize,
+    /// As many random subscriptions for each of these.
+    #[serde(default)]
+    pub subscriptions_per_client: usize,
+    /// What to do, in order. All brokers are started before the first step.
+    #[serde(rename = "step")]
+    pub steps: Vec<Step>,
+    /// Where the file is: other files are found from there.
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+/// Times of the brokers in milliseconds; see [`Config`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Times {
+    pub starting_ms: Option<u64>,
+    pub grace_ms: Option<u64>,
+    pub publish_wait_ms: Option<u64>,
+    pub subscribe_wait_ms: Option<u64>,
+    pub unreachable_ms: Option<u64>,
+    pub park_ms: Option<u64>,
+    pub narrowing_ms: Option<u64>,
+    pub coalesce_ms: Option<u64>,
+    pub resend_ms: Option<u64>,
+    pub resend_max_ms: Option<u64>,
+}
+
+impl Times {
+    /// A broker's configuration with these times.
+    pub fn config(&self) -> Config {
+        let mut config = Config::default();
+        let set = |time: &mut Duration, milliseconds: Option<u64>| {
+            if let Some(milliseconds) = milliseconds {
+                *time = Duration::from_millis(milliseconds);
+            }
+        };
+        set(&mut config.starting, self.starting_ms);
+        set(&mut config.grace, self.grace_ms);
+        set(&mut config.publish_wait, self.publish_wait_ms);
+        set(&mut config.subscribe_wait, self.subscribe_wait_ms);
+        set(&mut config.unreachable, self.unreachable_ms);
+        set(&mut config.park, self.park_ms);
+        set(&mut config.narrowing, self.narrowing_ms);
+        set(&mut config.coalesce, self.coalesce_ms);
+        set(&mut config.resend, self.resend_ms);
+        set(&mut config.resend_max, self.resend_max_ms);
+        config
+    }
+}
+
+/// A client of the beginning.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientPlan {
+    /// Its name.
+    pub name: String,
+    /// The broker it belongs to.
+    pub broker: String,
+    /// Its subscriptions: names and filters.
+    #[serde(default)]
+    pub subscribe: BTreeMap<String, String>,
+    /// Its advertisements: names and filters.
+    #[serde(default)]
+    pub advertise: BTreeMap<String, String>,
+}
+
+/// Something to do. Times are virtual.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Step {
+    /// Wait until the network has come to rest, then check all that must be so.
+    Settle {
+        /// It is wrong if that takes longer; a minute if left out.
+        within_ms: Option<u64>,
+    },
+    /// Let time pass.
+    Wait {
+        /// How much.
+        ms: u64,
+    },
+    /// Place a subscription.
+    Subscribe {
+        /// The client's name.
+        client: String,
+        /// The name to place it under.
+        name: String,
+        /// The filter; a random one if left out.
+        filter: Option<String>,
+        /// Whether to go on only when it is answered.
+        #[serde(default = "yes")]
+        wait: bool,
+    },
+    /// Withdraw a subscription.
+    Unsubscribe {
+        /// The client's name.
+        client: String,
+        /// The subscription's name.
+        name: String,
+    },
+    /// Withdraw all subscriptions of all clients.
+    UnsubscribeAll,
+    /// Make an advertisement.
+    Advertise {
+        /// The client's name.
+        client: String,
+        /// The name to make it under.
+        name: String,
+        /// The filter; a random one if left out.
+        filter: Option<String>,
+    },
+    /// Withdraw an advertisement.
+    Unadvertise {
+        /// The client's name.
+        client: String,
+        /// The advertisement's name.
+        name: String,
+    },
+    /// Publish random events.
+    Publish {
+        /// The client that publishes; left out, the clients take turns.
+        client: Option<String>,
+        /// How many events.
+        count: u64,
+        /// Time between two of them.
+        #[serde(default)]
+        gap_us: u64,
+    },
+    /// Publish the events of a file of JSON lines.
+    Replay {
+        /// The file, from the scenario's folder; may be compressed with gzip.
+        file: PathBuf,
+        /// The attribute that says who publishes.
+        by: String,
+        /// Its values and the clients' names.
+        clients: BTreeMap<String, String>,
+        /// Time between two events.
+        #[serde(default)]
+        gap_us: u64,
+        /// At most so many events.
+        limit: Option<usize>,
+    },
+    /// Cut a link.
+    Cut {
+        /// The brokers at its ends.
+        link: [String; 2],
+    },
+    /// Heal a link.
+    Heal {
+        /// The brokers at its ends.
+        link: [String; 2],
+    },
+    /// Heal all links.
+    HealAll,
+    /// Cut all links between groups; brokers that are named in no group make one together.
+    Partition {
+        /// Names of brokers.
+        groups: Vec<Vec<String>>,
+    },
+    /// Crash a broker.
+    Crash {
+        /// Its name.
+        broker: String,
+    },
+    /// Start a crashed broker again.
+    Restart {
+        /// Its name.
+        broker: String,
+    },
+    /// Start all crashed brokers again.
+    RestartAll,
+    /// Do random things.
+    Chaos(Chaos),
+    /// Check that a client got what the scenario says: exactly so many events, counted from the beginning.
+    Expect {
+        /// The client's name.
+        client: String,
+        /// How many.
+        received: u64,
+    },
+    /// Check that all tables equal those of a fresh build; what is kept for a while must have run out.
+    CheckFresh,
+    /// Check that no broker holds anybody's interest.
+    CheckEmpty,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What is wrong with a scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is no scenario.
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    /// No brokers, or too many.
+    #[error("there must be 1 to {limit} brokers, not {brokers}")]
+    Brokers {
+        /// How many were asked for.
+        brokers: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Numbers that do not fit.
+    #[error("{names} names for {brokers} brokers")]
+    Names {
+        /// How many names.
+        names: usize,
+        /// How many brokers.
+        brokers: usize,
+    },
+    /// A name occurs twice.
+    #[error("'{name}' occurs twice")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
+    /// No broker is called so.
+    #[error("there is no broker '{name}'")]
+    UnknownBroker {
+        /// The name.
+        name: String,
+    },
+    /// No client is called so.
+    #[error("there is no client '{name}'")]
+    UnknownClient {
+        /// The name.
+        name: String,
+    },
+    /// Nobody can publish.
+    #[error("there is no client to publish")]
+    NoClients,
+    /// No link joins the two.
+    #[error("there is no link between '{from}' and '{to}'")]
+    UnknownLink {
+        /// One end.
+        from: String,
+        /// The other.
+        to: String,
+    },
+    /// A link to itself; `links.self_dials` makes brokers dial themselves.
+    #[error("a link from '{name}' to itself")]
+    LinkToItself {
+        /// The broker.
+        name: String,
+    },
+    /// A filter is wrong.
+    #[error("{0}")]
+    Filter(String),
+    /// A file of events cannot be read.
+    #[error("{}: line {line}: {reason}", path.display())]
+    Events {
+        /// The file.
+        path: PathBuf,
+        /// The line; 0 if it cannot be opened.
+        line: usize,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Scenario {
+    /// Reads a scenario from a file.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Read`] and [`ScenarioError::Syntax`]; what it names is checked as it runs.
+    pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| ScenarioError::Read { path: path.to_owned(), error })?;
+        let mut scenario = Scenario::parse(&text)?;
+        scenario.folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        if scenario.name.is_empty() {
+            scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(scenario)
+    }
+
+    /// Reads a scenario from text.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Syntax`].
+    pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        Ok(toml::from_str(text)?)
+    }
+}
+
+/// A filter of a scenario.
+pub(crate) fn filter(text: &str) -> Result<Filter, ScenarioError> {
+    Filter::parse(text).map_err(|error| ScenarioError::Filter(error.render(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let parse = |text: &str| Scenario::parse(text).map(|_| ()).map_err(|error| error.to_string());
+        let good = "topology = { shape = 'line', brokers = 3 }\n[[step]]\ndo = 'settle'\n";
+        assert_eq!(parse(good), Ok(()));
+        let unknown = parse("topology = { shape = 'line', brokers = 3, colour = 1 }\nstep = []").expect_err("a field");
+        assert!(unknown.contains("colour"), "{unknown}");
+        let step = parse("topology = { brokers = 3 }\n[[step]]\ndo = 'dance'").expect_err("a step");
+        assert!(step.contains("dance"), "{step}");
+        assert!(filter("a = ").expect_err("a filter").to_string().contains('^'));
+    }
+}

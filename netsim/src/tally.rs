@@ -1,0 +1,66 @@
+//! Counts of what goes over the links.
+
+use enroute_broker::{Message, Payload, RoutedBody};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Messages and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// How many.
+    pub messages: u64,
+    /// Their bytes, as frames.
+    pub bytes: u64,
+}
+
+impl Count {
+    /// One message more.
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// What has gone over one link, both ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkTally {
+    /// Events, from the first end to the second and back.
+    pub events: [u64; 2],
+    /// Of these, those that led to nobody who was interested, as far as that was checked (settled times).
+    pub useless: u64,
+    /// Bytes of events.
+    pub event_bytes: u64,
+    /// Control messages.
+    pub control: Count,
+}
+
+/// What has gone over all links.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// By kind.
+    pub(crate) control: BTreeMap<&'static str, Count>,
+    pub(crate) events: Count,
+    /// By link.
+    pub(crate) links: Vec<LinkTally>,
+    /// Reasons for closing links and how often they were given.
+    pub(crate) closes: BTreeMap<String, u64>,
+    /// Notices to people and how often they were given.
+    pub(crate) notices: u64,
+}
+
+/// What a control message is, in one word.
+pub(crate) fn kind(message: &Message) -> &'static str {
+    match message {
+        Message::Offer { .. } => "offer",
+        Message::Synced => "synced",
+        Message::SyncedAck => "synced-ack",
+        Message::LinkState(_) => "link-state",
+        Message::Scope(_) => "scope",
+        Message::Routed(routed) => match &routed.body {
+            RoutedBody::Data { payload: Payload::Interest(_), .. } => "interest",
+            RoutedBody::Data { payload: Payload::Resync { .. }, .. } => "resync",
+            RoutedBody::Ack { .. } => "ack",
+            RoutedBody::Restart { .. } => "restart",
+        },
+    }
+}

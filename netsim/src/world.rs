@@ -1,0 +1,460 @@
+//! The world: brokers, links, clients and a clock that jumps from one happening to the next.
+//!
+//! A world does what a daemon's driver does, with a queue of happenings instead of sockets and a clock. It draws every
+//! duration from its seed and iterates over nothing that is not ordered, so that one seed gives one run.
+
+use crate::client::{Answer, Client, Ticket};
+use crate::link::{Channel, Connection, Edge, LinkSettings, draw};
+use crate::oracle::{Oracle, Truth};
+use crate::paths::{Graph, Paths};
+use crate::tally::{LinkTally, Tally};
+use crate::{Random, seeded};
+use enroute_broker::{Broker, BrokerId, ClientId, Config, Input, Output, Status, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a world is made from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Names of the brokers.
+    pub brokers: Vec<String>,
+    /// Links, as pairs of places in `brokers`.
+    pub links: Vec<[usize; 2]>,
+    /// Properties of the links.
+    pub link: LinkSettings,
+    /// Times and bounds of the brokers.
+    pub config: Config,
+    /// Everything random comes from this.
+    pub seed: u64,
+}
+
+/// A broker's machine: what outlives a crash, and the broker while it is up.
+pub(crate) struct Host {
+    pub(crate) name: Arc<str>,
+    pub(crate) id: BrokerId,
+    pub(crate) core: Option<Broker>,
+    /// Counts the starts.
+    pub(crate) life: u64,
+    /// The largest incarnation that was ever stored.
+    pub(crate) incarnation: u64,
+    pub(crate) start_nonce: u64,
+    /// Counts the dials of this life.
+    pub(crate) dials: u64,
+    /// Links that it dialled at its start and whose outcome it does not know yet.
+    pub(crate) untried: BTreeSet<usize>,
+    /// When its timer rings.
+    wake: Option<Time>,
+}
+
+/// Something that is going to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happening {
+    /// A broker's timer rings.
+    Wake { host: usize, life: u64 },
+    /// The first message in flight to a side of a connection arrives.
+    Arrival { connection: u64, side: usize, channel: Channel },
+    /// The side of a connection has exchanged hellos.
+    Up { connection: u64, side: usize },
+    /// The side of a broken connection learns of it.
+    Down { connection: u64, side: usize },
+    /// The other side has closed the connection and all it had sent has arrived.
+    Ended { connection: u64, side: usize },
+    /// The broker at a side of a link dials.
+    Dial { edge: usize, side: usize, life: u64 },
+    /// A client connects (again).
+    Connect { client: usize, life: u64 },
+    /// A link has been up for long enough to be counted on.
+    Counted,
+}
+
+impl Happening {
+    /// Whether the network is at work while this is to come.
+    fn is_work(self) -> bool {
+        !matches!(self, Happening::Wake { .. } | Happening::Counted)
+    }
+}
+
+/// See the module's page.
+pub struct World {
+    pub(crate) settings: Settings,
+    pub(crate) random: Random,
+    pub(crate) now: Time,
+    queue: BTreeMap<(Time, u64), Happening>,
+    /// Numbers happenings, so that those of one time have an order.
+    scheduled: u64,
+    /// How many happenings to come are work.
+    work: usize,
+    /// When something last happened that was more than an idle timer.
+    pub(crate) active: Time,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) connections: BTreeMap<u64, Connection>,
+    pub(crate) next_connection: u64,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) sessions: BTreeMap<ClientId, usize>,
+    pub(crate) next_session: u64,
+    pub(crate) open: BTreeMap<Ticket, Answer>,
+    pub(crate) replies: BTreeMap<Ticket, enroute_broker::Reply>,
+    pub(crate) oracle: Oracle,
+    pub(crate) paths: Paths,
+    pub(crate) tally: Tally,
+    /// Whether the network has settled and nothing has changed since.
+    pub(crate) calm: bool,
+    /// The tables of the last time the network was settled.
+    pub(crate) next_hops: BTreeMap<usize, BTreeMap<usize, usize>>,
+    pub(crate) calm_publications: u64,
+    pub(crate) calm_crossings: u64,
+    /// Links in the unions of the shortest paths, for the same publications.
+    pub(crate) calm_union: u64,
+    /// Subscriptions whose wait ran out.
+    pub(crate) partial: u64,
+    trace: Option<Box<dyn Write>>,
+    progress: Option<Box<dyn FnMut(Time, usize)>>,
+    outputs: Vec<Output>,
+}
+
+/// Why a world does not come to rest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsettled {
+    /// Requests are open and nothing is going to happen any more.
+    #[error("{open} requests have no answer and nothing is going to happen any more")]
+    Stuck {
+        /// How many.
+        open: usize,
+    },
+    /// It takes too long.
+    #[error("still at work after {seconds} s of virtual time")]
+    Busy {
+        /// How long was waited.
+        seconds: u64,
+    },
+}
+
+impl World {
+    /// Builds the brokers, all down; see [`World::start_all`].
+    pub fn new(settings: Settings) -> World {
+        let mut random = seeded(settings.seed, "world");
+        let host = |name: &String| Host {
+            name: name.as_str().into(),
+            id: BrokerId::of_peer(name),
+            core: None,
+            life: 0,
+            incarnation: 0,
+            start_nonce: 0,
+            dials: 0,
+            untried: BTreeSet::new(),
+            wake: None,
+        };
+        let hosts: Vec<Host> = settings.brokers.iter().map(host).collect();
+        let link = &settings.link;
+        let both = link.dial == crate::link::Dial::Both;
+        let mut edge = |hosts: [usize; 2], dials: [bool; 2]| Edge {
+            hosts,
+            delay: draw(&mut random, link.delay_us),
+            costs: [0, 1].map(|_| draw(&mut random, link.cost.map(u64::from)).clamp(1, u32::MAX.into()) as u32),
+            dials,
+            cut: false,
+        };
+        let mut edges: Vec<Edge> = settings.links.iter().map(|&hosts| edge(hosts, [true, both])).collect();
+        if link.self_dials {
+            edges.extend((0..hosts.len()).map(|host| edge([host, host], [true, false])));
+        }
+        World {
+            tally: Tally { links: vec![LinkTally::default(); edges.len()], ..Tally::default() },
+            random,
+            now: Time(0),
+            queue: BTreeMap::new(),
+            scheduled: 0,
+            work: 0,
+            active: Time(0),
+            hosts,
+            edges,
+            connections: BTreeMap::new(),
+            next_connection: 0,
+            clients: Vec::new(),
+            sessions: BTreeMap::new(),
+            next_session: 1,
+            open: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            oracle: Oracle::default(),
+            paths: Paths::default(),
+            calm: false,
+            next_hops: BTreeMap::new(),
+            calm_publications: 0,
+            calm_crossings: 0,
+            calm_union: 0,
+            partial: 0,
+            trace: None,
+            progress: None,
+            outputs: Vec::new(),
+            settings,
+        }
+    }
+
+    /// Writes every output of every broker, every fault and every link that comes or goes, a line each, from now on.
+    pub fn set_trace(&mut self, trace: Box<dyn Write>) {
+        self.trace = Some(trace);
+    }
+
+    /// Calls this every few thousand happenings with the virtual time and the number of publications so far.
+    pub fn set_progress(&mut self, progress: Box<dyn FnMut(Time, usize)>) {
+        self.progress = Some(progress);
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many brokers there are, up or down.
+    pub fn broker_count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// How many links there are, cut or not; dials of brokers to themselves not counted.
+    pub fn link_count(&self) -> usize {
+        self.settings.links.len()
+    }
+
+    /// The links that are cut, or those that are not.
+    pub fn links(&self, cut: bool) -> Vec<usize> {
+        (0..self.link_count()).filter(|&link| self.edges[link].cut == cut).collect()
+    }
+
+    /// The brokers that are up, or those that are down.
+    pub fn brokers(&self, up: bool) -> Vec<usize> {
+        (0..self.hosts.len()).filter(|&host| self.hosts[host].core.is_some() == up).collect()
+    }
+
+    /// The place of a broker in [`Settings::brokers`].
+    pub fn broker(&self, name: &str) -> Option<usize> {
+        self.hosts.iter().position(|host| *host.name == *name)
+    }
+
+    /// The place of the link between two brokers in [`Settings::links`].
+    pub fn link_between(&self, a: usize, b: usize) -> Option<usize> {
+        self.edges.iter().position(|edge| edge.hosts == [a, b] || edge.hosts == [b, a])
+    }
+
+    /// What a broker says of itself; none while it is down.
+    pub fn status(&mut self, broker: usize) -> Option<Status> {
+        self.hosts[broker].core.as_mut().map(|core| core.status())
+    }
+
+    /// What is wrong so far, in words: broken promises that are seen as they happen.
+    pub fn complaints(&self) -> &[String] {
+        &self.oracle.complaints
+    }
+
+    pub(crate) fn complain(&mut self, complaint: String) {
+        let now = self.now.0;
+        self.oracle.complain(format!("at {now} us: {complaint}"));
+    }
+
+    pub(crate) fn schedule(&mut self, at: Time, happening: Happening) {
+        self.queue.insert((at.max(self.now), self.scheduled), happening);
+        self.scheduled += 1;
+        self.work += usize::from(happening.is_work());
+    }
+
+    pub(crate) fn after(&mut self, range: [u64; 2]) -> Time {
+        self.now + Duration::from_micros(draw(&mut self.random, range))
+    }
+
+    /// The next thing happens, if anything is to come.
+    fn step(&mut self) -> bool {
+        let Some(((at, number), happening)) = self.queue.pop_first() else { return false };
+        self.now = at;
+        self.oracle.tick();
+        if happening.is_work() {
+            self.work -= 1;
+            self.active = at;
+        }
+        if number % 4_096 == 0
+            && let Some(progress) = &mut self.progress
+        {
+            progress(at, self.oracle.publications());
+        }
+        match happening {
+            Happening::Wake { host, life } => self.on_wake(host, life, at),
+            Happening::Arrival { connection, side, channel } => self.on_arrival(connection, side, channel),
+            Happening::Up { connection, side } => self.on_up(connection, side),
+            Happening::Down { connection, side } => self.on_down(connection, side),
+            Happening::Ended { connection, side } => self.on_ended(connection, side),
+            Happening::Dial { edge, side, life } => self.on_dial(edge, side, life),
+            Happening::Connect { client, life } => self.on_connect(client, life),
+            Happening::Counted => self.count_links(),
+        }
+        true
+    }
+
+    fn on_wake(&mut self, host: usize, life: u64, at: Time) {
+        if self.hosts[host].life == life && self.hosts[host].wake == Some(at) {
+            self.hosts[host].wake = None;
+            self.give(host, Input::Timer);
+        }
+    }
+
+    fn on_arrival(&mut self, number: u64, side: usize, channel: Channel) {
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        if connection.broken.is_some() {
+            return;
+        }
+        let link = Connection::link(number, side);
+        let host = self.edges[connection.edge].hosts[side];
+        let other = &mut connection.ends[1 - side];
+        let input = match channel {
+            Channel::Control => other.control.arrive().map(|message| Input::Message { link, message }),
+            Channel::Events => other.events.arrive().map(|frame| {
+                self.oracle.arrived(self.hosts[host].id, &frame, self.now);
+                Input::Event { link, frame }
+            }),
+        };
+        if connection.is_over() {
+            self.connections.remove(&number);
+        }
+        if let Some(input) = input {
+            self.give(host, input);
+        }
+    }
+
+    /// Gives a broker an input and does what it asks for.
+    pub(crate) fn give(&mut self, host: usize, input: Input) {
+        let timer = matches!(input, Input::Timer);
+        if matches!(input, Input::LinkUp { .. } | Input::LinkDown { .. }) {
+            self.trace(host, &input);
+        }
+        let mut outputs = std::mem::take(&mut self.outputs);
+        if let Some(core) = &mut self.hosts[host].core {
+            core.handle(input, self.now, &mut outputs);
+        }
+        for output in outputs.drain(..) {
+            self.trace(host, &output);
+            self.perform(host, output);
+        }
+        self.outputs = outputs;
+        // A timer that asks for the very moment it was given is let go on, but not for ever at one moment.
+        let soonest = if timer { self.now + Duration::from_micros(1) } else { self.now };
+        self.set_timer(host, soonest);
+    }
+
+    /// Lets a broker's timer ring when it wants.
+    fn set_timer(&mut self, number: usize, soonest: Time) {
+        let host = &mut self.hosts[number];
+        let Some(at) = host.core.as_ref().and_then(Broker::wake_at) else { return };
+        let at = at.max(soonest);
+        if host.wake.is_none_or(|wake| at < wake) {
+            host.wake = Some(at);
+            let life = host.life;
+            self.schedule(at, Happening::Wake { host: number, life });
+        }
+    }
+
+    /// A broker has just started.
+    pub(crate) fn restart_timer(&mut self, host: usize) {
+        self.hosts[host].wake = None;
+        self.set_timer(host, self.now);
+    }
+
+    /// A line in the trace about a broker.
+    pub(crate) fn trace(&mut self, host: usize, what: &dyn Debug) {
+        let Some(trace) = &mut self.trace else { return };
+        let written = writeln!(trace, "{} {} {what:?}", self.now.0, self.hosts[host].name);
+        if let Err(error) = written {
+            self.trace = None;
+            self.complain(format!("the trace cannot be written: {error}"));
+        }
+    }
+
+    /// Runs until a moment.
+    pub fn run_until(&mut self, moment: Time) {
+        while self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= moment) {
+            self.step();
+        }
+        self.now = self.now.max(moment);
+    }
+
+    /// Runs for a while.
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(self.now + span);
+    }
+
+    /// Runs until a request is answered, or the broker that was asked has crashed.
+    ///
+    /// # Errors
+    /// [`Unsettled`] if no answer comes within `bound`.
+    pub fn await_answer(
+        &mut self,
+        ticket: Ticket,
+        bound: Duration,
+    ) -> Result<Option<enroute_broker::Reply>, Unsettled> {
+        let deadline = self.now + bound;
+        while self.open.contains_key(&ticket) {
+            if self.now > deadline {
+                return Err(Unsettled::Busy { seconds: bound.as_secs() });
+            }
+            if !self.step() {
+                return Err(Unsettled::Stuck { open: self.open.len() });
+            }
+        }
+        Ok(self.replies.remove(&ticket))
+    }
+
+    /// Runs until the network has come to rest: nothing is under way, no request is open, and for `quiet` of virtual time
+    /// no broker has had anything to say. Then all publications are judged, and what the network did with those of calm
+    /// times is checked. Gives the time it took until the last thing happened.
+    ///
+    /// # Errors
+    /// [`Unsettled`] if that is not so after `bound` of virtual time.
+    pub fn settle(&mut self, quiet: Duration, bound: Duration) -> Result<Duration, Unsettled> {
+        let start = self.now;
+        let deadline = start + bound;
+        loop {
+            let next = self.queue.first_key_value().map(|((at, _), _)| *at);
+            if self.work == 0 && self.open.is_empty() {
+                let quiet_at = self.active.max(start) + quiet;
+                if next.is_none_or(|next| next > quiet_at) {
+                    self.now = self.now.max(quiet_at);
+                    break;
+                }
+            }
+            match next {
+                None => return Err(Unsettled::Stuck { open: self.open.len() }),
+                Some(next) if next > deadline => return Err(Unsettled::Busy { seconds: bound.as_secs() }),
+                Some(_) => self.step(),
+            };
+        }
+        let took = self.active.since(start);
+        self.judge();
+        self.calm = true;
+        Ok(took)
+    }
+
+    fn judge(&mut self) {
+        let homes: Vec<_> = self.clients.iter().map(|client| (client.host, self.hosts[client.host].id)).collect();
+        let crossed = self.oracle.judge(Truth { paths: &self.paths, homes: &homes });
+        self.paths.forget();
+        self.check_settled();
+        self.check_crossings(&crossed);
+    }
+
+    /// Something is about to change what the network must do.
+    pub(crate) fn disturb(&mut self) {
+        self.calm = false;
+        self.oracle.tick();
+        self.oracle.disturb();
+    }
+
+    /// The links that are up, with what they cost.
+    pub(crate) fn graph(&self) -> Graph {
+        let links = self.connections.values().filter(|connection| connection.carries()).filter_map(|connection| {
+            let edge = &self.edges[connection.edge];
+            let cost = edge.costs[0].max(edge.costs[1]);
+            (!edge.is_loop()).then_some((edge.hosts, u64::from(cost)))
+        });
+        Graph::new(self.hosts.len(), links)
+    }
+}

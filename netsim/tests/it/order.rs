@@ -1,0 +1,62 @@
+//! What a subscription's answer promises: an event published from then on is not missed.
+
+use crate::{ANSWER, filter, network, settle};
+use enroute_broker::Reply;
+use enroute_filter::Event;
+use enroute_netsim::{LinkSettings, Shape};
+
+fn numbered(number: i64) -> Event {
+    Event::builder().attribute("n", number).build().expect("a small event")
+}
+
+#[test]
+fn subscribe_then_publish_at_once_at_the_other_end() {
+    let mut world = network(Shape::Line, 6, 1, LinkSettings::default());
+    world.publish(5, &numbered(-1));
+    settle(&mut world, 1);
+    for number in 0..1_000 {
+        let name = format!("s{number}");
+        let ticket = world.subscribe(0, &name, filter(&format!("n = {number}"))).expect("the broker is up");
+        let reply = world.await_answer(ticket, ANSWER).expect("an answer");
+        assert_eq!(reply, Some(Reply::InForce { brokers: 1 }));
+        world.publish(5, &numbered(number));
+    }
+    settle(&mut world, 1);
+    let verdict = world.verdict(0);
+    assert_eq!((verdict.expected, verdict.received), (1_000, 1_000));
+}
+
+/// The second client's subscription is covered by one of the first's that is still under way: it changes nothing of what
+/// is announced, and must wait all the same.
+#[test]
+fn subscribe_under_a_cover_that_is_just_being_placed() {
+    let mut world = network(Shape::Line, 6, 2, LinkSettings::default());
+    let second = world.add_client("second", 0);
+    world.publish(5, &numbered(-1));
+    settle(&mut world, 2);
+    for number in 0..1_000 {
+        let name = format!("s{number}");
+        let (from, to) = (number * 10, number * 10 + 5);
+        world.subscribe(0, &name, filter(&format!("n >= {from} AND n <= {to}"))).expect("the broker is up");
+        let ticket = world.subscribe(second, &name, filter(&format!("n = {from}"))).expect("the broker is up");
+        let reply = world.await_answer(ticket, ANSWER).expect("an answer");
+        assert_eq!(reply, Some(Reply::InForce { brokers: 1 }));
+        world.publish(5, &numbered(from));
+    }
+    settle(&mut world, 2);
+    let verdict = world.verdict(second);
+    assert_eq!((verdict.expected, verdict.received), (1_000, 1_000));
+}
+
+/// A broker where nobody has published yet hears of what others want before its first event goes out.
+#[test]
+fn the_first_event_of_a_new_publisher_is_not_missed() {
+    for seed in 0..20 {
+        let mut world = network(Shape::Tree, 7, seed, LinkSettings::default());
+        let ticket = world.subscribe(3, "all", filter("n >= 0")).expect("the broker is up");
+        world.await_answer(ticket, ANSWER).expect("an answer");
+        world.publish(6, &numbered(1));
+        settle(&mut world, seed);
+        assert_eq!(world.verdict(3).received, 1, "seed {seed}");
+    }
+}
