@@ -70,7 +70,7 @@ impl Client {
     pub async fn start<C, F, S>(connect: C, options: Options) -> Result<Client, ClientError>
     where
         C: FnMut() -> F + Send + 'static,
-        F: Future<Output = Result<S, ClientError>> + Send,
+        F: Future<Output = Result<S, ClientError>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let (request_sender, requests) = mpsc::channel(REQUESTS);
@@ -175,8 +175,8 @@ impl Client {
         answer.await.map_err(|_| over())?
     }
 
-    /// Ends the session: what was handed over is sent, the broker is told, and every handle is of no more use. Returns when
-    /// that is done.
+    /// Ends the session: what was handed over is sent and answered (for which 12 s are left), the broker is told, and every
+    /// handle is of no more use. Returns when that is done. Dropping the last handle does the same without the wait.
     pub async fn close(&self) {
         let (sender, done) = oneshot::channel();
         if self.request(Request::Close { done: sender }).await.is_ok() {

@@ -1,0 +1,280 @@
+//! A client's connection: the hello, its requests one way, answers and deliveries the other.
+
+use crate::context::{SOFTWARE, Shared};
+use crate::event_loop::{ClientRequest, ControlInput, Traffic};
+use crate::frames::{Frames, FramesError};
+use crate::handshake::send_last;
+use crate::outbox::Outbox;
+use bytes::BytesMut;
+use enroute_broker::ClientId;
+use enroute_filter::Event;
+use enroute_session::{ClientStatus, SlowSubscriber};
+use enroute_wire::{
+    CLIENT_VERSIONS, ClientFrame, ClientHello, Frame, Goodbye, HelloRefused, RefusalCode, ServerFrame, ServerHello,
+    ShortText,
+};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, WriteHalf};
+use tokio::sync::Semaphore;
+use tracing::Instrument;
+
+/// How long a client may take to say hello, and to take its last words.
+const STEP: Duration = Duration::from_secs(5);
+/// Requests of one client that may be unanswered.
+const MAX_REQUESTS: usize = 1_024;
+/// Batches of one client that may wait for the event loop, and requests in a batch.
+const BATCHES: usize = 2;
+const BATCH_REQUESTS: usize = 256;
+
+/// What the event loop holds of a client.
+pub(crate) struct ClientEntry {
+    pub(crate) id: ClientId,
+    pub(crate) outbox: Outbox,
+    peer_id: String,
+    software: String,
+}
+
+/// Why nothing more is read from a client.
+enum End {
+    /// It has said goodbye, closed its stream, or is gone.
+    Gone(String),
+    /// It has sent what cannot be read.
+    Unreadable(String),
+}
+
+impl ClientEntry {
+    pub(crate) fn status(&self) -> ClientStatus {
+        let counts = self.outbox.counts();
+        let slow_subscriber = match self.outbox.policy() {
+            SlowSubscriber::DropOldest => "drop_oldest",
+            SlowSubscriber::DropNewest => "drop_newest",
+            SlowSubscriber::Disconnect => "disconnect",
+            SlowSubscriber::PushBack => "push_back",
+        };
+        ClientStatus {
+            client: self.id.0,
+            peer_id: self.peer_id.clone(),
+            software: self.software.clone(),
+            slow_subscriber: slow_subscriber.into(),
+            delivered: counts.delivered,
+            dropped: counts.dropped,
+            waiting: counts.waiting as u64,
+            waiting_bytes: counts.waiting_bytes as u64,
+        }
+    }
+}
+
+/// Serves a client over a stream, from its hello to its end. `peer_id` is empty for one in this process.
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Shared, peer_id: String, stream: S) {
+    let mut frames = Frames::new(stream, enroute_wire::Traffic::FromClient);
+    let hello = match tokio::time::timeout(STEP, read_hello(&context, &mut frames)).await {
+        Ok(Ok(hello)) => hello,
+        Ok(Err(Some(refused))) => {
+            tracing::warn!(%peer_id, reason = %refused.text, "client refused");
+            context.note_refusal(peer_id, refused.text.to_string());
+            let mut bytes = BytesMut::new();
+            if ServerFrame::HelloRefused(refused).encode(&mut bytes).is_ok() {
+                send_last(frames.get_mut(), &bytes).await;
+            }
+            return;
+        }
+        Ok(Err(None)) => return tracing::debug!(%peer_id, "a client went without a hello"),
+        Err(_) => return tracing::debug!(%peer_id, "a client did not say hello in time"),
+    };
+    // The place was taken by `read_hello`.
+    let config = &context.config;
+    let policy = hello.slow_subscriber.unwrap_or(config.slow_subscriber);
+    let entry = Arc::new(ClientEntry {
+        id: context.next_client(),
+        outbox: Outbox::new(policy, config.client_queue_events, config.client_queue_bytes),
+        peer_id,
+        software: hello.software.to_string(),
+    });
+    let span = tracing::info_span!("client", id = entry.id.0);
+    run(&context, &entry, frames).instrument(span).await;
+    context.clients.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Reads and judges the hello; a client that is let in has taken a place. No refusal if there is nobody to tell.
+async fn read_hello<S: AsyncRead + Unpin>(
+    context: &Shared,
+    frames: &mut Frames<S>,
+) -> Result<ClientHello, Option<HelloRefused>> {
+    let frame = match frames.next().await {
+        Ok(Some(frame)) => frame,
+        Err(FramesError::Wire(error)) => return Err(Some((&error).into())),
+        Ok(None) | Err(FramesError::Io(_) | FramesError::BrokenOff) => return Err(None),
+    };
+    let hello = match ClientFrame::decode(&frame) {
+        Ok(ClientFrame::Hello(hello)) => hello,
+        Ok(_) => {
+            let text = format!("a {} frame before the hello", frame.kind);
+            return Err(Some(HelloRefused::new(RefusalCode::Unreadable, text)));
+        }
+        Err(error) => return Err(Some((&error).into())),
+    };
+    if context.stopping.is_cancelled() {
+        return Err(Some(HelloRefused::new(RefusalCode::ShuttingDown, "the broker is shutting down")));
+    }
+    let limit = context.max_clients;
+    let place = |clients: usize| (clients < limit).then_some(clients + 1);
+    if context.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, place).is_err() {
+        return Err(Some(HelloRefused::new(RefusalCode::Busy, format!("this broker has its limit of {limit} clients"))));
+    }
+    Ok(hello)
+}
+
+async fn run<S: AsyncRead + AsyncWrite + Unpin>(context: &Shared, entry: &Arc<ClientEntry>, frames: Frames<S>) {
+    let mut writer = None;
+    let frames = frames.map(|stream| {
+        let (reader, half) = tokio::io::split(stream);
+        writer = Some(half);
+        reader
+    });
+    let Some(mut writer) = writer else { return };
+    let hello = ServerFrame::Hello(ServerHello {
+        version: CLIENT_VERSIONS.max,
+        broker: context.broker,
+        max_requests: MAX_REQUESTS as u32,
+        limits: context.limits.clone(),
+        software: ShortText::clip(SOFTWARE),
+    });
+    let mut bytes = BytesMut::new();
+    if hello.encode(&mut bytes).is_err() || write(&mut writer, &bytes).await.is_err() {
+        return;
+    }
+    if context.control.send(ControlInput::ClientConnected(Arc::clone(entry))).await.is_err() {
+        return;
+    }
+    tracing::info!(peer_id = %entry.peer_id, software = %entry.software, "client connected");
+    let window = Arc::new(Semaphore::new(MAX_REQUESTS));
+    let mut output = std::pin::pin!(write_all(entry, writer, &window));
+    let end = tokio::select! {
+        end = read(context, entry, frames, &window) => end,
+        reason = &mut output => End::Gone(reason),
+    };
+    match end {
+        End::Gone(reason) => tracing::info!(reason, "client gone"),
+        End::Unreadable(reason) => {
+            tracing::warn!(reason, "the client sent what cannot be read");
+            context.note_refusal(entry.peer_id.clone(), reason.clone());
+            entry.outbox.finish(Goodbye::Unreadable(ShortText::clip(reason)));
+            // Whether the client still listens makes no difference any more.
+            let _ = tokio::time::timeout(STEP, output).await;
+        }
+    }
+    entry.outbox.close();
+    let _ = context.traffic.send(Traffic::ClientEnded(entry.id)).await;
+}
+
+/// Takes in requests until the client ends.
+async fn read<R: AsyncRead + Unpin>(
+    context: &Shared,
+    entry: &Arc<ClientEntry>,
+    mut frames: Frames<R>,
+    window: &Arc<Semaphore>,
+) -> End {
+    let permits = Arc::new(Semaphore::new(BATCHES));
+    loop {
+        let mut next = match frames.next().await {
+            Ok(Some(frame)) => Some(frame),
+            Ok(None) => return End::Gone("it has closed its stream".into()),
+            Err(FramesError::Wire(error)) => return End::Unreadable(error.to_string()),
+            Err(error @ (FramesError::Io(_) | FramesError::BrokenOff)) => return End::Gone(error.to_string()),
+        };
+        let mut batch = Vec::new();
+        let mut end = None;
+        while let Some(frame) = next.take() {
+            match take_in(context, entry, frame, window).await {
+                Ok(request) => batch.extend(request),
+                Err(reason) => end = Some(reason),
+            }
+            // A full window opens only when what is in the batch is answered.
+            if end.is_none() && batch.len() < BATCH_REQUESTS && window.available_permits() > 0 {
+                match frames.next_buffered() {
+                    Ok(frame) => next = frame,
+                    Err(error) => end = Some(End::Unreadable(error.to_string())),
+                }
+            }
+        }
+        if !batch.is_empty() {
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return End::Gone("over".into()) };
+            let item = Traffic::Requests { client: entry.id, requests: batch, permit };
+            if context.traffic.send(item).await.is_err() {
+                return End::Gone("the broker has stopped".into());
+            }
+        }
+        if let Some(end) = end {
+            return end;
+        }
+    }
+}
+
+/// One frame; what is for the core is returned.
+async fn take_in(
+    context: &Shared,
+    entry: &Arc<ClientEntry>,
+    frame: Frame,
+    window: &Semaphore,
+) -> Result<Option<ClientRequest>, End> {
+    let frame = ClientFrame::decode(&frame).map_err(|error| End::Unreadable(error.to_string()))?;
+    match frame {
+        ClientFrame::Request { .. } | ClientFrame::Publish { .. } | ClientFrame::StatusRequest { .. } => {
+            // Given back when the answer is written.
+            window.acquire().await.map_err(|_| End::Gone("over".into()))?.forget();
+        }
+        ClientFrame::Hello(_) | ClientFrame::Credit { .. } | ClientFrame::Goodbye(_) => {}
+    }
+    match frame {
+        ClientFrame::Request { request, command } => Ok(Some(ClientRequest::Command { request, command })),
+        ClientFrame::Publish { request, event } => match Event::from_bytes(event, &context.limits) {
+            Ok(event) => Ok(Some(ClientRequest::Publish { request, event })),
+            Err(error) => Err(End::Unreadable(error.to_string())),
+        },
+        ClientFrame::StatusRequest { request } => {
+            let (context, entry) = (Arc::clone(context), Arc::clone(entry));
+            context.clone().spawn(async move {
+                let status = context.status().await.unwrap_or_default();
+                let json = serde_json::to_string(&status).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
+                entry.outbox.answer(ServerFrame::Status { request, json });
+            });
+            Ok(None)
+        }
+        ClientFrame::Credit { deliveries } => {
+            entry.outbox.add_credit(deliveries);
+            Ok(None)
+        }
+        ClientFrame::Goodbye(goodbye) => Err(End::Gone(format!("it says: {goodbye}"))),
+        ClientFrame::Hello(_) => Err(End::Unreadable("a second hello".into())),
+    }
+}
+
+/// Sends what waits for the client until the end; why it ends.
+async fn write_all<S: AsyncWrite>(entry: &ClientEntry, mut writer: WriteHalf<S>, window: &Semaphore) -> String {
+    let mut buffer = BytesMut::new();
+    loop {
+        let answers = match entry.outbox.encode_batch(&mut buffer).await {
+            Ok(Some(answers)) => answers,
+            Ok(None) => break,
+            Err(error) => {
+                tracing::error!(%error, "something for this client cannot be encoded");
+                return error.to_string();
+            }
+        };
+        if let Err(error) = write(&mut writer, &buffer).await {
+            return error.to_string();
+        }
+        buffer.clear();
+        window.add_permits(answers);
+    }
+    // It is over either way.
+    let _ = tokio::time::timeout(STEP, writer.shutdown()).await;
+    "it was told to go".into()
+}
+
+async fn write<S: AsyncWrite>(writer: &mut WriteHalf<S>, bytes: &[u8]) -> std::io::Result<()> {
+    writer.write_all(bytes).await?;
+    writer.flush().await
+}

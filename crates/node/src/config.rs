@@ -1,0 +1,135 @@
+//! What a node can be told.
+
+use crate::NodeError;
+use enroute_session::SlowSubscriber;
+use libp2p::{Multiaddr, PeerId};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A node's configuration; as a TOML file, every field may be left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeConfig {
+    /// Multiaddresses at which brokers and clients are accepted, such as `/ip4/0.0.0.0/tcp/7440`. Default: none, a node
+    /// that only dials.
+    pub listen: Vec<Multiaddr>,
+    /// Brokers to keep a link to, with or without `/p2p/ID` at the end; with it, nobody else is accepted there. Default: none.
+    pub peers: Vec<Multiaddr>,
+    /// Where the identity and whatever else must outlive a restart is kept. Default: nowhere, each start has a new identity.
+    pub data_dir: Option<PathBuf>,
+    /// The peer ids that may be brokers of this network, besides those that `peers` names. Default: none listed, which lets anybody in.
+    pub allow: Vec<PeerId>,
+    /// Milliseconds between signs of life on a quiet link; a link silent for three of them is dead. Default: 1000.
+    pub keep_alive_ms: u64,
+    /// Bytes of control that may wait for a neighbour; beyond it the link is closed and built anew. Default: 64 MiB.
+    pub link_control_bytes: usize,
+    /// Events that may wait for a neighbour; later ones are dropped and counted. Default: 65,536.
+    pub link_queue_events: usize,
+    /// Bytes of events that may wait for a neighbour; later ones are dropped and counted. Default: 64 MiB.
+    pub link_queue_bytes: usize,
+    /// Events that may wait for a client. Default: 65,536.
+    pub client_queue_events: usize,
+    /// Bytes of events that may wait for a client. Default: 64 MiB.
+    pub client_queue_bytes: usize,
+    /// What happens when more waits for a client that asks for nothing special: `drop_oldest`, `drop_newest`, `disconnect`
+    /// or `push_back` (slows down those who publish). Default: `drop_oldest`.
+    pub slow_subscriber: SlowSubscriber,
+}
+
+impl Default for NodeConfig {
+    fn default() -> NodeConfig {
+        NodeConfig {
+            listen: Vec::new(),
+            peers: Vec::new(),
+            data_dir: None,
+            allow: Vec::new(),
+            keep_alive_ms: 1_000,
+            link_control_bytes: 64 << 20,
+            link_queue_events: 65_536,
+            link_queue_bytes: 64 << 20,
+            client_queue_events: 65_536,
+            client_queue_bytes: 64 << 20,
+            slow_subscriber: SlowSubscriber::DropOldest,
+        }
+    }
+}
+
+impl NodeConfig {
+    /// Reads a configuration from TOML.
+    ///
+    /// # Errors
+    /// [`NodeError::Config`] with the place and what was expected: unknown fields, wrong types, values out of range.
+    pub fn from_toml(text: &str) -> Result<NodeConfig, NodeError> {
+        let config: NodeConfig = toml::from_str(text).map_err(|e| NodeError::Config(e.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Whether all values are in range.
+    ///
+    /// # Errors
+    /// [`NodeError::Config`].
+    pub fn check(&self) -> Result<(), NodeError> {
+        // Less would take a busy moment for a death; more would outlast the core's own waits.
+        if !(50..=60_000).contains(&self.keep_alive_ms) {
+            return Err(NodeError::Config(format!("keep_alive_ms is {}, not from 50 to 60000", self.keep_alive_ms)));
+        }
+        let bounds = [
+            ("link_control_bytes", self.link_control_bytes, 2 << 20),
+            ("link_queue_events", self.link_queue_events, 1),
+            ("link_queue_bytes", self.link_queue_bytes, 1),
+            ("client_queue_events", self.client_queue_events, 1),
+            ("client_queue_bytes", self.client_queue_bytes, 1),
+        ];
+        for (name, value, least) in bounds {
+            if value < least {
+                return Err(NodeError::Config(format!("{name} is {value}, less than {least}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Time between signs of life.
+    pub(crate) fn keep_alive(&self) -> Duration {
+        Duration::from_millis(self.keep_alive_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_empty_file_is_the_default() {
+        assert_eq!(NodeConfig::from_toml("").unwrap(), NodeConfig::default());
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let config = NodeConfig {
+            listen: vec!["/ip4/127.0.0.1/tcp/7440".parse().unwrap()],
+            allow: vec![PeerId::random()],
+            data_dir: Some("/var/lib/enroute".into()),
+            slow_subscriber: SlowSubscriber::PushBack,
+            ..NodeConfig::default()
+        };
+        let text = toml::to_string(&config).unwrap();
+        assert!(text.contains("slow_subscriber = \"push_back\""), "{text}");
+        assert_eq!(NodeConfig::from_toml(&text).unwrap(), config);
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        for (text, word) in [
+            ("lisen = []", "lisen"),
+            ("listen = ['nonsense']", "listen"),
+            ("keep_alive_ms = 1", "keep_alive_ms"),
+            ("link_queue_events = 0", "link_queue_events"),
+            ("slow_subscriber = 'explode'", "slow_subscriber"),
+        ] {
+            let error = NodeConfig::from_toml(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

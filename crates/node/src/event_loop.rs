@@ -1,0 +1,350 @@
+//! The core's task: inputs in, outputs out, and never a wait for anybody.
+
+use crate::clients::ClientEntry;
+use crate::context::Shared;
+use crate::identity::DataDir;
+use crate::link::Link;
+use crate::node::StopReason;
+use crate::outbox::Put;
+use enroute_broker::{Broker, ClientId, CloseReason, Command, EventFrame, Input, LinkId, Message, Output, RequestId, Time};
+use enroute_filter::Event;
+use enroute_session::NodeStatus;
+use enroute_wire::{Goodbye, ServerFrame};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+/// Control inputs that may wait; as many are handled between two batches of traffic.
+pub(crate) const CONTROL: usize = 256;
+/// Batches of traffic that may wait.
+pub(crate) const TRAFFIC: usize = 32;
+/// How long a subscriber that pushes back can hold up those who publish.
+const PUSH_BACK: Duration = Duration::from_secs(1);
+
+/// What must not wait behind events.
+pub(crate) enum ControlInput {
+    LinkUp(Arc<Link>),
+    Message { link: LinkId, message: Message },
+    ClientConnected(Arc<ClientEntry>),
+    PeersTried,
+    Status(oneshot::Sender<NodeStatus>),
+}
+
+/// What links and clients bring, in order. A source goes on when its permit is dropped.
+pub(crate) enum Traffic {
+    Events { link: LinkId, frames: Vec<EventFrame>, permit: OwnedSemaphorePermit },
+    Requests { client: ClientId, requests: Vec<ClientRequest>, permit: OwnedSemaphorePermit },
+    LinkEnded(LinkId),
+    ClientEnded(ClientId),
+}
+
+/// A client's request, checked.
+pub(crate) enum ClientRequest {
+    Command { request: RequestId, command: Command },
+    Publish { request: RequestId, event: Event },
+}
+
+/// The core and where its outputs go.
+pub(crate) struct EventLoop {
+    context: Shared,
+    broker: Broker,
+    data_dir: Option<DataDir>,
+    stopped: watch::Sender<Option<StopReason>>,
+    started: Instant,
+    links: BTreeMap<LinkId, Arc<Link>>,
+    /// Links the core has closed, and which still drain.
+    closing: BTreeMap<LinkId, Arc<Link>>,
+    clients: BTreeMap<ClientId, Arc<ClientEntry>>,
+    outputs: Vec<Output>,
+    /// Links that cannot take what they must, to be reported when the outputs at hand are dispatched.
+    overflowed: Vec<LinkId>,
+    /// A subscriber that asks for those who publish to be held up.
+    pushing_back: Option<ClientId>,
+    /// Until when, at most, somebody is held up for which subscriber.
+    held: VecDeque<(Instant, ClientId)>,
+}
+
+impl EventLoop {
+    pub(crate) fn new(
+        context: Shared,
+        broker: Broker,
+        started: Instant,
+        data_dir: Option<DataDir>,
+        stopped: watch::Sender<Option<StopReason>>,
+    ) -> EventLoop {
+        EventLoop {
+            context,
+            broker,
+            data_dir,
+            stopped,
+            started,
+            links: BTreeMap::new(),
+            closing: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            outputs: Vec::new(),
+            overflowed: Vec::new(),
+            pushing_back: None,
+            held: VecDeque::new(),
+        }
+    }
+
+    /// Runs until the node is stopped and all links and clients have ended.
+    pub(crate) async fn run(mut self, mut control: mpsc::Receiver<ControlInput>, mut traffic: mpsc::Receiver<Traffic>) {
+        let stopping = self.context.stopping.clone();
+        loop {
+            let wake = self.wake_at();
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => break,
+                Some(input) = control.recv() => {
+                    self.on_control(input);
+                    if let Ok(item) = traffic.try_recv() {
+                        self.on_traffic_after_control(item, &mut control);
+                    }
+                }
+                Some(item) = traffic.recv() => self.on_traffic_after_control(item, &mut control),
+                () = tokio::time::sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
+                    self.handle(Input::Timer);
+                }
+            }
+            self.release_held();
+        }
+        while let Ok(item) = traffic.try_recv() {
+            self.on_traffic_after_control(item, &mut control);
+        }
+        self.say_goodbye();
+        while !(self.links.is_empty() && self.closing.is_empty() && self.clients.is_empty()) {
+            tokio::select! {
+                Some(input) = control.recv() => self.on_last_control(input),
+                Some(item) = traffic.recv() => self.on_last_traffic(item),
+            }
+        }
+    }
+
+    /// What a source has said by way of control before it sent this comes first: without a link, for one, its events make no
+    /// sense.
+    fn on_traffic_after_control(&mut self, item: Traffic, control: &mut mpsc::Receiver<ControlInput>) {
+        for _ in 0..CONTROL {
+            match control.try_recv() {
+                Ok(input) => self.on_control(input),
+                Err(_) => break,
+            }
+        }
+        self.on_traffic(item);
+    }
+
+    fn on_control(&mut self, input: ControlInput) {
+        match input {
+            ControlInput::LinkUp(link) => {
+                let input = Input::LinkUp { link: link.id, neighbour: link.neighbour.clone() };
+                self.links.insert(link.id, link);
+                self.handle(input);
+            }
+            ControlInput::Message { link, message } => self.handle(Input::Message { link, message }),
+            ControlInput::ClientConnected(entry) => {
+                let client = entry.id;
+                self.clients.insert(client, entry);
+                self.handle(Input::ClientConnected { client });
+            }
+            ControlInput::PeersTried => self.handle(Input::PeersTried),
+            // Whoever has stopped waiting does not mind.
+            ControlInput::Status(answer) => drop(answer.send(self.status())),
+        }
+    }
+
+    fn on_traffic(&mut self, item: Traffic) {
+        match item {
+            Traffic::Events { link, frames, permit } => {
+                for frame in frames {
+                    self.handle(Input::Event { link, frame });
+                }
+                self.give_back(permit);
+            }
+            Traffic::Requests { client, requests, permit } => {
+                for request in requests {
+                    self.handle(match request {
+                        ClientRequest::Command { request, command } => Input::Command { client, request, command },
+                        ClientRequest::Publish { request, event } => Input::Publish { client, request, event },
+                    });
+                }
+                self.give_back(permit);
+            }
+            Traffic::LinkEnded(link) => self.on_link_ended(link),
+            Traffic::ClientEnded(client) => {
+                if self.clients.remove(&client).is_some() {
+                    self.handle(Input::ClientDisconnected { client });
+                }
+            }
+        }
+    }
+
+    fn on_link_ended(&mut self, link: LinkId) {
+        let (ended, known) = match self.links.remove(&link) {
+            Some(ended) => (Some(ended), true),
+            None => (self.closing.remove(&link), false),
+        };
+        let unsent = ended.map(|ended| ended.take_unsent()).unwrap_or_default();
+        // Of a link it has closed itself the core need only know what did not get out any more.
+        if known || !unsent.is_empty() {
+            self.handle(Input::LinkDown { link, unsent });
+        }
+    }
+
+    /// Lets a source go on, at once or when a subscriber that pushes back has taken what waits.
+    fn give_back(&mut self, permit: OwnedSemaphorePermit) {
+        if let Some(client) = self.pushing_back.take()
+            && let Some(entry) = self.clients.get(&client)
+        {
+            entry.outbox.hold(permit);
+            self.held.push_back((Instant::now() + PUSH_BACK, client));
+        }
+    }
+
+    fn release_held(&mut self) {
+        let now = Instant::now();
+        while let Some((_, client)) = self.held.pop_front_if(|(until, _)| *until <= now) {
+            if let Some(entry) = self.clients.get(&client) {
+                entry.outbox.release();
+            }
+        }
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        let core = self.broker.wake_at().map(|time| self.started + Duration::from_micros(time.0));
+        let held = self.held.front().map(|(until, _)| *until);
+        core.into_iter().chain(held).min()
+    }
+
+    fn now(&self) -> Time {
+        Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// One input to the core, and all that follows.
+    fn handle(&mut self, input: Input) {
+        let now = self.now();
+        self.broker.handle(input, now, &mut self.outputs);
+        loop {
+            let mut outputs = std::mem::take(&mut self.outputs);
+            for output in outputs.drain(..) {
+                self.dispatch(output);
+            }
+            self.outputs = outputs;
+            let Some(link) = self.overflowed.pop() else { break };
+            if let Some(ended) = self.links.remove(&link) {
+                let unsent = ended.take_unsent();
+                self.closing.insert(link, ended);
+                self.broker.handle(Input::LinkDown { link, unsent }, now, &mut self.outputs);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, output: Output) {
+        match output {
+            Output::Send { link, message } => {
+                if let Some(link) = self.links.get(&link)
+                    && !link.send(&message)
+                {
+                    self.overflowed.push(link.id);
+                }
+            }
+            Output::Forward { link, frame } => {
+                if let Some(link) = self.links.get(&link) {
+                    link.forward(frame);
+                }
+            }
+            Output::Deliver { client, delivery } => {
+                let put = self.clients.get(&client).map(|entry| entry.outbox.deliver(delivery));
+                match put {
+                    Some(Put::PushBack) => self.pushing_back = Some(client),
+                    Some(Put::CutOff) => tracing::warn!(client = client.0, "too much waits for this client: cut off"),
+                    Some(Put::Done) | None => {}
+                }
+            }
+            Output::Reply { client, request, reply } => {
+                if let Some(entry) = self.clients.get(&client) {
+                    entry.outbox.answer(ServerFrame::Reply { request, reply });
+                }
+            }
+            Output::CloseLink { link, reason } => self.close_link(link, reason),
+            Output::StoreIncarnation(incarnation) => self.store_incarnation(incarnation),
+            Output::IdentityInUse => {
+                tracing::error!("somebody else keeps speaking as this broker: stopping");
+                self.stopped.send_replace(Some(StopReason::IdentityInUse));
+                self.context.stopping.cancel();
+            }
+            Output::Notice(notice) => tracing::warn!("{notice}"),
+        }
+    }
+
+    fn close_link(&mut self, link: LinkId, reason: CloseReason) {
+        let Some(closed) = self.links.remove(&link) else { return };
+        let neighbour = closed.neighbour.broker;
+        match &reason {
+            CloseReason::Duplicate => tracing::debug!(link = link.0, %neighbour, %reason, "closing a link"),
+            CloseReason::Violation(_)
+            | CloseReason::Oneself
+            | CloseReason::IdClash { .. }
+            | CloseReason::OldIncarnation => {
+                tracing::warn!(link = link.0, %neighbour, %reason, "closing a link");
+                self.context.note_refusal(closed.neighbour.peer_id.to_string(), reason.to_string());
+            }
+        }
+        closed.close(Goodbye::Closed(reason));
+        self.closing.insert(link, closed);
+    }
+
+    /// Stored before anybody hears of it: nothing is awaited between the core's decision and this.
+    fn store_incarnation(&self, incarnation: u64) {
+        if let Some(data_dir) = &self.data_dir
+            && let Err(error) = data_dir.store_incarnation(incarnation)
+        {
+            tracing::error!(%error, "the incarnation cannot be stored: do not restart before this is mended");
+        }
+        self.context.incarnation.store(self.broker.incarnation().max(incarnation), Ordering::Release);
+    }
+
+    fn status(&mut self) -> NodeStatus {
+        NodeStatus {
+            broker: self.broker.status(),
+            link_queues: self.links.values().map(|link| link.status()).collect(),
+            clients: self.clients.values().map(|entry| entry.status()).collect(),
+            ..NodeStatus::default()
+        }
+    }
+
+    /// Ends all links and clients, in good order; what waits for them still goes out.
+    fn say_goodbye(&mut self) {
+        for entry in self.clients.values() {
+            entry.outbox.finish(Goodbye::ShuttingDown);
+        }
+        for (id, link) in std::mem::take(&mut self.links) {
+            link.close(Goodbye::ShuttingDown);
+            self.closing.insert(id, link);
+        }
+    }
+
+    fn on_last_control(&mut self, input: ControlInput) {
+        match input {
+            ControlInput::LinkUp(link) => {
+                link.close(Goodbye::ShuttingDown);
+                self.closing.insert(link.id, link);
+            }
+            ControlInput::ClientConnected(entry) => {
+                entry.outbox.finish(Goodbye::ShuttingDown);
+                self.clients.insert(entry.id, entry);
+            }
+            ControlInput::Message { .. } | ControlInput::PeersTried | ControlInput::Status(_) => {}
+        }
+    }
+
+    fn on_last_traffic(&mut self, item: Traffic) {
+        match item {
+            Traffic::LinkEnded(link) => drop(self.closing.remove(&link)),
+            Traffic::ClientEnded(client) => drop(self.clients.remove(&client)),
+            Traffic::Events { .. } | Traffic::Requests { .. } => {}
+        }
+    }
+}

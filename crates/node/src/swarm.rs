@@ -1,0 +1,326 @@
+//! The swarm's task: listens, dials, and turns connections into streams for others to talk over.
+
+use crate::context::Shared;
+use crate::event_loop::ControlInput;
+use crate::handshake::{self, AwaitedStreams, HandshakeError};
+use crate::peers::Peers;
+use crate::transport::{Behaviour, BehaviourEvent};
+use crate::{clients, link};
+use enroute_session::PeerStatus;
+use enroute_wire::{BROKER_PROTOCOL, CLIENT_PROTOCOL, EVENT_PROTOCOL};
+use futures::StreamExt;
+use libp2p::core::ConnectedPoint;
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
+use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm};
+use libp2p_stream::{AlreadyRegistered, Control, IncomingStreams};
+use std::sync::{Arc, PoisonError};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::compat::FuturesAsyncReadCompatExt;
+use tokio_util::sync::CancellationToken;
+
+/// Streams from outside that may be at their hellos at a time; further ones are dropped, and opened again by who lost them.
+const HANDSHAKES: usize = 512;
+
+/// What others ask of the swarm's task.
+pub(crate) enum SwarmCommand {
+    /// Keep a link to whoever is there.
+    Connect(Multiaddr),
+    /// A link stands; `entry` is what was dialled for it, if this side dialled.
+    LinkUp { peer: PeerId, entry: Option<usize> },
+    /// A link is gone.
+    LinkDown { peer: PeerId, reason: String, silent: bool },
+    /// What was dialled has not become a link.
+    DialFailed { entry: usize, reason: String },
+    /// For the status.
+    Peers(oneshot::Sender<Vec<PeerStatus>>),
+}
+
+/// The protocols of brokers and clients, before anybody can open a stream.
+pub(crate) struct Acceptors {
+    control: IncomingStreams,
+    data: IncomingStreams,
+    clients: IncomingStreams,
+}
+
+impl Acceptors {
+    pub(crate) fn register(streams: &mut Control) -> Result<Acceptors, AlreadyRegistered> {
+        Ok(Acceptors {
+            control: streams.accept(StreamProtocol::new(BROKER_PROTOCOL))?,
+            data: streams.accept(StreamProtocol::new(EVENT_PROTOCOL))?,
+            clients: streams.accept(StreamProtocol::new(CLIENT_PROTOCOL))?,
+        })
+    }
+
+    /// One task for each protocol, which does nothing but accept: streams that come while it does something else are lost.
+    pub(crate) fn spawn(self, context: &Shared) {
+        let awaited = Arc::new(AwaitedStreams::default());
+        let places = Arc::new(Semaphore::new(HANDSHAKES));
+        let (context, control_awaited, control_places) = (context.clone(), awaited.clone(), places.clone());
+        let shared = context.clone();
+        context.spawn(accept(context.clone(), self.control, move |peer, stream| {
+            if let Ok(place) = control_places.clone().try_acquire_owned() {
+                let (context, awaited) = (shared.clone(), control_awaited.clone());
+                shared.spawn(async move {
+                    let established = handshake::accept(&context, &awaited, peer, stream).await;
+                    drop(place);
+                    match established {
+                        Ok(established) => link::run(context, established, None).await,
+                        Err(error) => report(&context, peer, &error),
+                    }
+                });
+            }
+        }));
+        let (shared, data_places) = (context.clone(), places.clone());
+        context.spawn(accept(context.clone(), self.data, move |peer, stream| {
+            if let Ok(place) = data_places.clone().try_acquire_owned() {
+                let (context, awaited) = (shared.clone(), awaited.clone());
+                shared.spawn(async move {
+                    let _place = place;
+                    if let Err(error) = handshake::accept_data(&awaited, peer, stream).await {
+                        report(&context, peer, &error);
+                    }
+                });
+            }
+        }));
+        let shared = context.clone();
+        context.spawn(accept(context.clone(), self.clients, move |peer, stream| {
+            shared.spawn(clients::serve(shared.clone(), peer.to_string(), stream.compat()));
+        }));
+    }
+}
+
+async fn accept(context: Shared, mut streams: IncomingStreams, mut on_stream: impl FnMut(PeerId, Stream)) {
+    loop {
+        tokio::select! {
+            next = streams.next() => match next {
+                Some((peer, stream)) => on_stream(peer, stream),
+                None => return,
+            },
+            () = context.stopping.cancelled() => return,
+        }
+    }
+}
+
+/// Logs why there is no link, and remembers it for the status if somebody refused.
+fn report(context: &Shared, peer: PeerId, error: &HandshakeError) {
+    match error {
+        HandshakeError::RefusedThem(_) | HandshakeError::Protocol(_) => {
+            tracing::warn!(%peer, %error, "broker refused");
+            context.note_refusal(peer.to_string(), error.to_string());
+        }
+        HandshakeError::RefusedUs(_) | HandshakeError::NoBroker(_) => tracing::warn!(%peer, %error, "no link"),
+        HandshakeError::Frames(crate::frames::FramesError::Wire(_)) => {
+            tracing::warn!(%peer, %error, "the peer sent what cannot be read");
+            context.note_refusal(peer.to_string(), error.to_string());
+        }
+        HandshakeError::Open(_) | HandshakeError::Frames(_) | HandshakeError::Ended | HandshakeError::Timeout => {
+            tracing::debug!(%peer, %error, "no link");
+        }
+    }
+}
+
+/// The task's state.
+pub(crate) struct SwarmTask {
+    pub(crate) context: Shared,
+    pub(crate) swarm: Swarm<Behaviour>,
+    pub(crate) streams: Control,
+    pub(crate) peers: Peers,
+    told_tried: bool,
+}
+
+impl SwarmTask {
+    pub(crate) fn new(context: Shared, swarm: Swarm<Behaviour>, streams: Control) -> SwarmTask {
+        let mut peers = Peers::default();
+        for address in &context.config.peers {
+            peers.add(address.clone(), Instant::now());
+        }
+        SwarmTask { context, swarm, streams, peers, told_tried: false }
+    }
+
+    /// Runs until `over`: longer than all others, whose streams live by this.
+    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<SwarmCommand>, over: CancellationToken) {
+        loop {
+            if !self.context.stopping.is_cancelled() {
+                self.dial_due();
+            }
+            self.tell_when_tried();
+            let due = self.peers.next_due().filter(|_| !self.context.stopping.is_cancelled());
+            tokio::select! {
+                event = self.swarm.select_next_some() => self.on_event(event),
+                Some(command) = commands.recv() => self.on_command(command),
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+                () = over.cancelled() => return,
+            }
+        }
+    }
+
+    fn dial_due(&mut self) {
+        for (entry, address) in self.peers.take_due(Instant::now()) {
+            tracing::debug!(%address, "dialling");
+            let options = match crate::peers::peer_of(&address) {
+                Some(peer) => DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(vec![address]).build(),
+                None => DialOpts::unknown_peer_id().address(address).build(),
+            };
+            self.peers.dialling(entry, options.connection_id());
+            let connection = options.connection_id();
+            if let Err(error) = self.swarm.dial(options) {
+                self.on_dial_error(connection, &error);
+            }
+        }
+    }
+
+    /// Publications wait until each configured peer has been tried.
+    fn tell_when_tried(&mut self) {
+        if !self.told_tried && self.peers.all_tried() {
+            self.told_tried = true;
+            let context = self.context.clone();
+            self.context.spawn(async move {
+                let _ = context.control.send(ControlInput::PeersTried).await;
+            });
+        }
+    }
+
+    fn on_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
+                tracing::debug!(peer = %peer_id, %connection_id, address = %endpoint.get_remote_address(), "connection");
+                if let (Some(entry), ConnectedPoint::Dialer { .. }) = (self.peers.dialled(connection_id), endpoint) {
+                    self.say_hello(entry, peer_id);
+                }
+            }
+            SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => self.on_dial_error(connection_id, &error),
+            SwarmEvent::NewListenAddr { address, .. } => {
+                tracing::info!(%address, "listening");
+                add_address(&self.context, address);
+            }
+            SwarmEvent::ExpiredListenAddr { address, .. } => {
+                let address = address.with_p2p(self.context.peer).unwrap_or_else(|address| address);
+                tracing::warn!(%address, "no longer listening");
+                let mut addresses = self.context.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+                addresses.retain(|other| *other != address);
+            }
+            SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "listener"),
+            SwarmEvent::IncomingConnectionError { error, .. } => tracing::debug!(%error, "incoming connection"),
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(libp2p::ping::Event { connection, result: Err(error), peer })) => {
+                // Whoever only does not speak the protocol lives.
+                if !matches!(error, libp2p::ping::Failure::Unsupported) {
+                    tracing::info!(%peer, %connection, %error, "a connection has died");
+                    self.swarm.close_connection(connection);
+                }
+            }
+            #[cfg(feature = "mdns")]
+            SwarmEvent::Behaviour(BehaviourEvent::Mdns(libp2p::mdns::Event::Discovered(found))) => {
+                for (peer, address) in found {
+                    if let Ok(address) = address.with_p2p(peer) {
+                        self.peers.add(address, Instant::now());
+                    }
+                }
+            }
+            // Events of libp2p of which nothing follows here.
+            _ => {}
+        }
+    }
+
+    /// The connection stands: the rest is between the two brokers.
+    fn say_hello(&mut self, entry: usize, peer: PeerId) {
+        if self.peers.is_linked(peer) {
+            // Whoever is there has linked up meanwhile.
+            self.peers.reached(entry, peer, Instant::now());
+            return;
+        }
+        let (context, mut streams) = (self.context.clone(), self.streams.clone());
+        self.context.spawn(async move {
+            let established = tokio::select! {
+                established = handshake::dial(&context, &mut streams, peer) => established,
+                () = context.stopping.cancelled() => return,
+            };
+            match established {
+                Ok(established) => link::run(context, established, Some(entry)).await,
+                Err(error) => {
+                    report(&context, peer, &error);
+                    // The swarm's task ends after this one.
+                    let reason = error.to_string();
+                    let _ = context.swarm.send(SwarmCommand::DialFailed { entry, reason }).await;
+                }
+            }
+        });
+    }
+
+    fn on_dial_error(&mut self, connection: ConnectionId, error: &DialError) {
+        let Some(entry) = self.peers.dialled(connection) else { return };
+        if let DialError::LocalPeerId { address } = error {
+            tracing::info!(%address, "this peer is this node itself: not dialled again");
+            self.peers.is_oneself(entry);
+            return;
+        }
+        let reason = describe(error);
+        tracing::debug!(reason, "dialling failed");
+        self.peers.failed(entry, reason, Instant::now(), rand::random());
+    }
+
+    fn on_command(&mut self, command: SwarmCommand) {
+        let now = Instant::now();
+        match command {
+            SwarmCommand::Connect(address) => self.peers.add(address, now),
+            SwarmCommand::LinkUp { peer, entry } => {
+                if let Some(entry) = entry {
+                    self.peers.reached(entry, peer, now);
+                }
+                self.peers.link_up(peer);
+            }
+            SwarmCommand::LinkDown { peer, reason, silent } => {
+                if self.peers.link_down(peer, &reason, now, rand::random()) && silent {
+                    // The connection may look alive for minutes yet, and streams opened over it would be as dead.
+                    let _ = self.swarm.disconnect_peer_id(peer);
+                }
+            }
+            SwarmCommand::DialFailed { entry, reason } => self.peers.failed(entry, reason, now, rand::random()),
+            SwarmCommand::Peers(answer) => {
+                let views = self.peers.views().map(|view| PeerStatus {
+                    address: view.address.to_string(),
+                    peer_id: view.peer.map(|peer| peer.to_string()),
+                    linked: view.linked,
+                    oneself: view.oneself,
+                    last_error: view.last_error.map(str::to_owned),
+                });
+                // Whoever has stopped waiting does not mind.
+                let _ = answer.send(views.collect());
+            }
+        }
+    }
+}
+
+/// Makes a listen address known, with the peer id at its end.
+pub(crate) fn add_address(context: &Shared, address: Multiaddr) {
+    let address = match address.iter().last() {
+        Some(Protocol::P2p(_)) => address,
+        _ => address.with(Protocol::P2p(context.peer)),
+    };
+    let mut addresses = context.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+    if !addresses.contains(&address) {
+        addresses.push(address);
+    }
+}
+
+/// A dial error without the layers that say nothing.
+fn describe(error: &DialError) -> String {
+    match error {
+        DialError::Transport(errors) => {
+            let texts: Vec<String> = errors.iter().map(|(_, error)| root(error)).collect();
+            texts.join("; ")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// The text of the innermost cause.
+fn root(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
