@@ -4,7 +4,7 @@ use crate::announce::Announcements;
 use crate::channel::Channel;
 use crate::clients::Clients;
 use crate::forward::Parked;
-use crate::links::Links;
+use crate::links::{Link, Links};
 use crate::publish::WaitingPublications;
 use crate::remote::RemoteInterest;
 use crate::scope::OwnScope;
@@ -176,12 +176,14 @@ impl Broker {
 
     /// Draws the consequences of all changes, each once.
     pub(crate) fn settle(&mut self, out: &mut Vec<Output>) {
-        if std::mem::take(&mut self.unsettled.links) {
+        while self.unsettled.links || self.unsettled.routes {
+            if std::mem::take(&mut self.unsettled.links) {
+                self.update_link_state(out);
+            }
+            if std::mem::take(&mut self.unsettled.routes) {
+                self.update_routes(out);
+            }
             self.end_start_if_ready();
-            self.update_link_state(out);
-        }
-        if std::mem::take(&mut self.unsettled.routes) {
-            self.update_routes(out);
         }
         let scopes = std::mem::take(&mut self.unsettled.scopes);
         let view = std::mem::take(&mut self.unsettled.view);
@@ -246,9 +248,11 @@ impl Broker {
         self.unsettled.links = true;
     }
 
-    /// Every configured peer has been tried and every link is in sync.
+    /// Every configured peer has been tried, and every link is in sync and in the topology: before the neighbour has listed
+    /// it too, those behind it would not be waited for.
     fn end_start_if_ready(&mut self) {
-        if self.peers_tried && self.links.iter().all(|(_, link)| link.in_sync()) {
+        let stands = |link: &Link| link.in_sync() && self.topology.route(link.neighbour.broker).is_some();
+        if self.peers_tried && self.links.iter().all(|(_, link)| stands(link)) {
             self.end_start();
         }
     }
