@@ -10,7 +10,7 @@ use clap::Args;
 #[derive(Args)]
 pub(crate) struct Options {
     /// What will be published; of several filters any may match
-    #[arg(value_name = "FILTER", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "FILTER", required = true)]
     filters: Vec<String>,
     #[command(flatten)]
     broker: BrokerOption,

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 #[derive(Args)]
 pub(crate) struct Options {
     /// What to print; of several filters each is a subscription of its own, called 1, 2, …
-    #[arg(value_name = "FILTER", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "FILTER", required = true)]
     filters: Vec<String>,
     #[command(flatten)]
     broker: BrokerOption,

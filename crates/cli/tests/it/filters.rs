@@ -1,8 +1,6 @@
 //! `enroute filter`.
 
-use crate::program::{Running, enroute, run};
-use std::io::Read;
-use std::process::Stdio;
+use crate::program::{Running, run};
 
 const EVAL: &str = include_str!("../../testdata/eval.txt");
 const COVERS: &str = include_str!("../../testdata/covers.txt");
@@ -122,22 +120,11 @@ fn limits_are_named() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let mut child = enroute(&["filter", "eval"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let mut stdin = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || {
-        // Until the program has ended.
-        while std::io::Write::write_all(&mut stdin, b"{\"filter\":\"x\",\"event\":{\"x\":true}}\n").is_ok() {}
-    });
-    let mut stderr = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
-    writer.join().unwrap();
+    let mut running = Running::start_unread(&["filter", "eval"]);
+    running.stop_reading();
+    running.write("{\"filter\":\"x\",\"event\":{\"x\":true}}\n");
+    let ended = running.end();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]

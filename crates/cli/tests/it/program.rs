@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes; a test that waits for it has failed.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a run that has ended has left.
 #[derive(Debug)]
@@ -41,11 +41,24 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(arguments: &[&str]) -> Running {
+        let mut running = Running::start_unread(arguments);
+        if let Some(stdout) = running.child.stdout.take() {
+            running.stdout = Lines::of(stdout);
+        }
+        running
+    }
+
+    /// Nobody reads its standard output: the pipe is there, until [`Running::stop_reading`].
+    pub(crate) fn start_unread(arguments: &[&str]) -> Running {
         let mut command = enroute(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stdout = Lines::of(child.stdout.take().unwrap());
         let stderr = Lines::of(child.stderr.take().unwrap());
-        Running { stdin: child.stdin.take(), child, stdout, stderr }
+        Running { stdin: child.stdin.take(), child, stdout: Lines::of(std::io::empty()), stderr }
+    }
+
+    /// Closes the pipe that nobody reads.
+    pub(crate) fn stop_reading(&mut self) {
+        self.child.stdout = None;
     }
 
     /// Writes to standard input. A program that has ended does not read it, which is for the test to judge.
@@ -62,7 +75,10 @@ impl Running {
     /// Waits for a line of standard error with this in it.
     pub(crate) fn told(&mut self, part: &str) -> String {
         loop {
-            let line = self.stderr.next().unwrap_or_else(|why| panic!("{why} while waiting for '{part}'"));
+            let line = match self.stderr.next() {
+                Ok(line) => line,
+                Err(why) => panic!("{why} while waiting for '{part}'; standard error:\n{}", self.stderr.so_far()),
+            };
             if line.contains(part) {
                 return line;
             }
