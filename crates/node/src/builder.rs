@@ -11,8 +11,10 @@ use enroute_broker::{Broker, Config, Identity, Time};
 use futures::StreamExt;
 use libp2p::core::transport::ListenerId;
 use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, PeerId, Swarm};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,11 +166,27 @@ fn identity_of(context: &Context, incarnation: u64) -> Identity {
     }
 }
 
+/// libp2p shares a TCP port with whoever else does so too, and two brokers at one address would take each other's connections:
+/// binding it without sharing tells whether it is free.
+fn probe(address: &Multiaddr) -> std::io::Result<()> {
+    let mut parts = address.iter();
+    let ip = match parts.next() {
+        Some(Protocol::Ip4(ip)) => ip.into(),
+        Some(Protocol::Ip6(ip)) => ip.into(),
+        _ => return Ok(()),
+    };
+    match parts.next() {
+        Some(Protocol::Tcp(port)) if port != 0 => std::net::TcpListener::bind(SocketAddr::new(ip, port)).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// Listens at every address of the configuration; returns when each has been bound.
 async fn listen(swarm: &mut Swarm<Behaviour>, context: &Shared) -> Result<(), NodeError> {
     let failed = |address: &Multiaddr, reason: String| NodeError::Listen { address: address.clone(), reason };
     let mut pending: Vec<(ListenerId, Multiaddr)> = Vec::new();
     for address in &context.config.listen {
+        probe(address).map_err(|error| failed(address, error.to_string()))?;
         let listener = swarm.listen_on(address.clone()).map_err(|error| failed(address, error.to_string()))?;
         pending.push((listener, address.clone()));
     }

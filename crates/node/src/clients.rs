@@ -121,7 +121,10 @@ async fn read_hello<S: AsyncRead + Unpin>(
     let limit = context.max_clients;
     let place = |clients: usize| (clients < limit).then_some(clients + 1);
     if context.clients.fetch_update(Ordering::AcqRel, Ordering::Acquire, place).is_err() {
-        return Err(Some(HelloRefused::new(RefusalCode::Busy, format!("this broker has its limit of {limit} clients"))));
+        return Err(Some(HelloRefused::new(
+            RefusalCode::Busy,
+            format!("this broker has its limit of {limit} clients"),
+        )));
     }
     Ok(hello)
 }

@@ -68,7 +68,8 @@ pub(crate) struct ContextParts {
 
 impl Context {
     pub(crate) fn new(parts: ContextParts) -> Context {
-        let ContextParts { config, peer, start_nonce, incarnation, limits, max_clients, control, traffic, swarm } = parts;
+        let ContextParts { config, peer, start_nonce, incarnation, limits, max_clients, control, traffic, swarm } =
+            parts;
         let mut allowed: BTreeSet<PeerId> = config.allow.iter().copied().collect();
         if !allowed.is_empty() {
             // Whoever is named as a peer is meant to be one.

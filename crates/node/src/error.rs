@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// An address cannot be listened at.
-    #[error("cannot listen at {address}: {reason} (is another program using the address, or is it not one of this machine's?)")]
+    #[error(
+        "cannot listen at {address}: {reason} (is another program using the address, or is it not one of this machine's?)"
+    )]
     Listen {
         /// The address.
         address: Multiaddr,

@@ -6,7 +6,9 @@ use crate::identity::DataDir;
 use crate::link::Link;
 use crate::node::StopReason;
 use crate::outbox::Put;
-use enroute_broker::{Broker, ClientId, CloseReason, Command, EventFrame, Input, LinkId, Message, Output, RequestId, Time};
+use enroute_broker::{
+    Broker, ClientId, CloseReason, Command, EventFrame, Input, LinkId, Message, Output, RequestId, Time,
+};
 use enroute_filter::Event;
 use enroute_session::NodeStatus;
 use enroute_wire::{Goodbye, ServerFrame};

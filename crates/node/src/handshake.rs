@@ -10,8 +10,8 @@ use crate::frames::{Frames, FramesError};
 use bytes::BytesMut;
 use enroute_broker::{BrokerId, Neighbour};
 use enroute_wire::{
-    BROKER_PROTOCOL, BROKER_VERSIONS, ControlFrame, DataFrame, DataHello, EVENT_PROTOCOL, Hello, HelloAck, HelloRefused,
-    RefusalCode, Traffic, WireError,
+    BROKER_PROTOCOL, BROKER_VERSIONS, ControlFrame, DataFrame, DataHello, EVENT_PROTOCOL, Hello, HelloAck,
+    HelloRefused, RefusalCode, Traffic, WireError,
 };
 use libp2p::{PeerId, Stream, StreamProtocol};
 use libp2p_stream::{Control, OpenStreamError};
@@ -25,7 +25,9 @@ use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt};
 /// How long one step may take.
 const STEP: Duration = Duration::from_secs(5);
 /// Streams are opened again if they are lost unanswered, this often in all.
-const TRIES: u32 = 5;
+const TRIES: u32 = 7;
+/// The wait before the second try; it doubles with each, and half of it is left to chance.
+const RETRY: Duration = Duration::from_millis(10);
 /// What every link costs.
 const COST: u32 = 1;
 
@@ -114,7 +116,9 @@ pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) 
     decode(DataFrame::Hello(hello).encode(&mut first))?;
     let (data, frame) = open(streams, peer, EVENT_PROTOCOL, Traffic::Data, &first).await?;
     if decode(DataFrame::decode(&frame))? != DataFrame::Hello(hello) {
-        return Err(HandshakeError::Protocol("its data stream begins with something else than this link's name".into()));
+        return Err(HandshakeError::Protocol(
+            "its data stream begins with something else than this link's name".into(),
+        ));
     }
     let neighbour = neighbour(peer, &answer, told);
     let software = answer.software.to_string();
@@ -132,7 +136,10 @@ async fn open(
 ) -> Result<(StreamFrames, enroute_wire::Frame), HandshakeError> {
     let mut last = HandshakeError::Timeout;
     for attempt in 0..TRIES {
-        tokio::time::sleep(Duration::from_millis(20) * attempt).await;
+        if attempt > 0 {
+            let wait = RETRY * (1 << (attempt - 1));
+            tokio::time::sleep(wait.mul_f64(0.5 + 0.5 * rand::random::<f64>())).await;
+        }
         let tried = tokio::time::timeout(STEP, async {
             let stream = streams.open_stream(peer, StreamProtocol::new(protocol)).await.map_err(|e| match e {
                 OpenStreamError::UnsupportedProtocol(protocol) => HandshakeError::NoBroker(protocol.to_string()),

@@ -78,13 +78,11 @@ impl DataDir {
     pub(crate) fn begin_incarnation(&self) -> Result<u64, NodeError> {
         let stored = match read(&self.path.join(INCARNATION))? {
             None => 0,
-            Some(bytes) => std::str::from_utf8(&bytes)
-                .ok()
-                .and_then(|text| text.trim().parse::<u64>().ok())
-                .ok_or_else(|| NodeError::Damaged {
-                    path: self.path.join(INCARNATION),
-                    reason: "not a number".into(),
-                })?,
+            Some(bytes) => {
+                std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse::<u64>().ok()).ok_or_else(|| {
+                    NodeError::Damaged { path: self.path.join(INCARNATION), reason: "not a number".into() }
+                })?
+            }
         };
         let incarnation = stored.saturating_add(1).max(unix_milliseconds());
         self.store_incarnation(incarnation)?;

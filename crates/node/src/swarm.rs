@@ -157,12 +157,21 @@ impl SwarmTask {
         }
     }
 
+    /// From a port of its own: two that dial each other from the ports they listen at would meet in the middle.
     fn dial_due(&mut self) {
         for (entry, address) in self.peers.take_due(Instant::now()) {
             tracing::debug!(%address, "dialling");
+            if crate::peers::peer_of(&address) == Some(self.context.peer) {
+                self.on_oneself(entry, &address);
+                continue;
+            }
             let options = match crate::peers::peer_of(&address) {
-                Some(peer) => DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(vec![address]).build(),
-                None => DialOpts::unknown_peer_id().address(address).build(),
+                Some(peer) => DialOpts::peer_id(peer)
+                    .condition(PeerCondition::Always)
+                    .addresses(vec![address])
+                    .allocate_new_port()
+                    .build(),
+                None => DialOpts::unknown_peer_id().address(address).allocate_new_port().build(),
             };
             self.peers.dialling(entry, options.connection_id());
             let connection = options.connection_id();
@@ -191,7 +200,9 @@ impl SwarmTask {
                     self.say_hello(entry, peer_id);
                 }
             }
-            SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => self.on_dial_error(connection_id, &error),
+            SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => {
+                self.on_dial_error(connection_id, &error)
+            }
             SwarmEvent::NewListenAddr { address, .. } => {
                 tracing::info!(%address, "listening");
                 add_address(&self.context, address);
@@ -204,7 +215,11 @@ impl SwarmTask {
             }
             SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "listener"),
             SwarmEvent::IncomingConnectionError { error, .. } => tracing::debug!(%error, "incoming connection"),
-            SwarmEvent::Behaviour(BehaviourEvent::Ping(libp2p::ping::Event { connection, result: Err(error), peer })) => {
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(libp2p::ping::Event {
+                connection,
+                result: Err(error),
+                peer,
+            })) => {
                 // Whoever only does not speak the protocol lives.
                 if !matches!(error, libp2p::ping::Failure::Unsupported) {
                     tracing::info!(%peer, %connection, %error, "a connection has died");
@@ -251,14 +266,20 @@ impl SwarmTask {
 
     fn on_dial_error(&mut self, connection: ConnectionId, error: &DialError) {
         let Some(entry) = self.peers.dialled(connection) else { return };
-        if let DialError::LocalPeerId { address } = error {
-            tracing::info!(%address, "this peer is this node itself: not dialled again");
-            self.peers.is_oneself(entry);
-            return;
+        match error {
+            DialError::LocalPeerId { address } => return self.on_oneself(entry, &address.clone()),
+            // libp2p leaves out the addresses at which it listens itself, and then has none.
+            DialError::NoAddresses => return self.on_oneself(entry, &Multiaddr::empty()),
+            _ => {}
         }
         let reason = describe(error);
         tracing::debug!(reason, "dialling failed");
         self.peers.failed(entry, reason, Instant::now(), rand::random());
+    }
+
+    fn on_oneself(&mut self, entry: usize, address: &Multiaddr) {
+        tracing::info!(%address, "a peer is this node itself: not dialled again");
+        self.peers.is_oneself(entry);
     }
 
     fn on_command(&mut self, command: SwarmCommand) {

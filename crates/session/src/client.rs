@@ -80,7 +80,9 @@ impl Client {
         let connection = keeper.connect().await?;
         let (broker_sender, broker) = watch::channel(connection.broker());
         tokio::spawn(keeper.run(connection, broker_sender));
-        Ok(Client { shared: Arc::new(Shared { requests: request_sender, inbox, notices: Mutex::new(notices), broker }) })
+        Ok(Client {
+            shared: Arc::new(Shared { requests: request_sender, inbox, notices: Mutex::new(notices), broker }),
+        })
     }
 
     /// The broker this client is, or was last, connected to.
@@ -222,7 +224,9 @@ impl Subscribed {
 fn withdrawn(reply: Reply) -> Result<(), ClientError> {
     match reply {
         Reply::Withdrawn => Ok(()),
-        Reply::InForce { .. } | Reply::Partial { .. } | Reply::Published(_) | Reply::Refused(_) => Err(unexpected(reply)),
+        Reply::InForce { .. } | Reply::Partial { .. } | Reply::Published(_) | Reply::Refused(_) => {
+            Err(unexpected(reply))
+        }
     }
 }
 

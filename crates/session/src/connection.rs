@@ -47,7 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
         let hello = tokio::time::timeout(HELLO_WAIT, exchange_hellos(&mut stream, &mut frames, options));
         match hello.await {
             Ok(hello) => Ok(Connection { hello: hello?, stream, frames }),
-            Err(_) => Err(ClientError::disconnected("the broker has not answered the hello")),
+            Err(_) => Err(ClientError::protocol("it has not answered the hello in time")),
         }
     }
 
@@ -171,7 +171,8 @@ fn take_in(
     match frame {
         ServerFrame::Reply { request, .. } | ServerFrame::Status { request, .. } => {
             let waiter = pending.take(request);
-            let waiter = waiter.ok_or_else(|| ClientError::protocol(format!("an answer to no request: {}", request.0)))?;
+            let waiter =
+                waiter.ok_or_else(|| ClientError::protocol(format!("an answer to no request: {}", request.0)))?;
             pending.window.add_permits(1);
             on_reply(waiter, frame);
             Ok(())

@@ -16,6 +16,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Notices that are kept for an application that does not ask for them.
 pub(crate) const NOTICES: usize = 1024;
 
+/// Waits between tries of a hello; they double.
+const FIRST_HELLO: Duration = Duration::from_millis(10);
+const LAST_HELLO: Duration = Duration::from_secs(1);
+/// Waits between tries of a connection; they double.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(2);
 
@@ -70,20 +74,39 @@ pub enum Notice {
 
 /// What the handle asks of the task.
 pub(crate) enum Request {
-    Command { command: Command, answer: oneshot::Sender<Result<Reply, ClientError>> },
+    Command {
+        command: Command,
+        answer: oneshot::Sender<Result<Reply, ClientError>>,
+    },
     /// A command that stood before the connection was lost.
-    Again { command: Command },
-    Publish { event: Event, answer: oneshot::Sender<Result<Reply, ClientError>> },
-    Status { answer: oneshot::Sender<Result<String, ClientError>> },
-    Close { done: oneshot::Sender<()> },
+    Again {
+        command: Command,
+    },
+    Publish {
+        event: Event,
+        answer: oneshot::Sender<Result<Reply, ClientError>>,
+    },
+    Status {
+        answer: oneshot::Sender<Result<String, ClientError>>,
+    },
+    Close {
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// Who waits for an answer.
 pub(crate) enum Waiter {
     /// Nobody but the notices, if there is no `answer`.
-    Command { command: Command, answer: Option<oneshot::Sender<Result<Reply, ClientError>>> },
-    Publish { answer: oneshot::Sender<Result<Reply, ClientError>> },
-    Status { answer: oneshot::Sender<Result<String, ClientError>> },
+    Command {
+        command: Command,
+        answer: Option<oneshot::Sender<Result<Reply, ClientError>>>,
+    },
+    Publish {
+        answer: oneshot::Sender<Result<Reply, ClientError>>,
+    },
+    Status {
+        answer: oneshot::Sender<Result<String, ClientError>>,
+    },
 }
 
 impl Waiter {
@@ -134,9 +157,20 @@ where
         Keeper { connect, options, inbox, requests, notices, standing: Standing::default() }
     }
 
-    /// One try.
+    /// A connection. A stream that ends before the hello is answered is tried again: a broker to which many come at once
+    /// loses some without a word.
     pub(crate) async fn connect(&mut self) -> Result<Connection<S>, ClientError> {
-        Connection::open((self.connect)().await?, &self.options).await
+        let mut wait = FIRST_HELLO;
+        loop {
+            match Connection::open((self.connect)().await?, &self.options).await {
+                Err(ClientError::Disconnected { reason }) if wait <= LAST_HELLO => {
+                    tracing::debug!(reason, "the hello was not answered");
+                }
+                result => return result,
+            }
+            tokio::time::sleep(jittered(wait)).await;
+            wait *= 2;
+        }
     }
 
     /// Runs the session to its end.
@@ -176,7 +210,7 @@ where
         loop {
             let Keeper { connect, options, requests, .. } = self;
             let attempt = async {
-                tokio::time::sleep(wait.mul_f64(0.5 + 0.5 * rand::random::<f64>())).await;
+                tokio::time::sleep(jittered(wait)).await;
                 Connection::open(connect().await?, options).await
             };
             tokio::select! {
@@ -193,6 +227,11 @@ where
     fn notify(&self, notice: Notice) {
         notify(&self.notices, notice);
     }
+}
+
+/// Half of a wait is left to chance, so that a crowd does not come back as a crowd.
+fn jittered(wait: Duration) -> Duration {
+    wait.mul_f64(0.5 + 0.5 * rand::random::<f64>())
 }
 
 /// Answers requests with an error; returns when the session is to be closed.
@@ -257,8 +296,10 @@ impl Standing {
 
     /// Everything that stood, advertisements first.
     fn again(&self) -> Vec<Request> {
-        let advertise = |(name, filter): (&Arc<str>, &Filter)| Command::Advertise { name: name.clone(), filter: filter.clone() };
-        let subscribe = |(name, filter): (&Arc<str>, &Filter)| Command::Subscribe { name: name.clone(), filter: filter.clone() };
+        let advertise =
+            |(name, filter): (&Arc<str>, &Filter)| Command::Advertise { name: name.clone(), filter: filter.clone() };
+        let subscribe =
+            |(name, filter): (&Arc<str>, &Filter)| Command::Subscribe { name: name.clone(), filter: filter.clone() };
         let commands = self.advertisements.iter().map(advertise).chain(self.subscriptions.iter().map(subscribe));
         commands.map(|command| Request::Again { command }).collect()
     }

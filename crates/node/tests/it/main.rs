@@ -1,0 +1,9 @@
+//! Nodes and clients over real sockets on the loopback. Whatever is awaited is awaited under a deadline; nothing sleeps.
+
+mod clients;
+mod hostile;
+mod identity;
+mod links;
+mod raw;
+mod slow;
+mod support;
