@@ -1,7 +1,7 @@
 //! What must be so when the network has settled.
 
 use crate::oracle::Crossed;
-use crate::paths::Graph;
+use crate::paths::{Graph, links_in_tree};
 use crate::world::{Settings, World};
 use enroute_broker::{Counters, Status};
 use enroute_filter::Event;
@@ -65,7 +65,9 @@ impl World {
 
     /// Each event of a calm time crossed exactly the links of the union of the shortest paths to those who want it.
     pub(crate) fn check_crossings(&mut self, crossed: &[Crossed]) {
+        let tree = self.graph().shared_tree();
         for event in crossed {
+            self.calm_tree += links_in_tree(&tree, event.host, event.interested.iter().copied());
             let mut expected = BTreeSet::new();
             for &to in &event.interested {
                 expected.extend(path(&self.next_hops, event.host, to));

@@ -1,7 +1,6 @@
 //! Dials, breaks, crashes and restarts.
 
 use crate::link::{Connection, End, Standing};
-use crate::paths::Paths;
 use crate::world::{Happening, World};
 use enroute_broker::{Broker, Identity, Input, Neighbour, Time};
 use rand::Rng;
@@ -119,7 +118,10 @@ impl World {
         self.hosts[host].dials += 1;
         let dial = self.hosts[host].dials;
         let delay = self.edges[edge].delay;
-        let ends = [0, 1].map(|_| End::new(self.after([2 * delay, 4 * delay])));
+        // The one that is dialled has the link when it has answered, the one that dials when the answer has come.
+        let answered = self.after([delay, 2 * delay]);
+        let comes = answered + Duration::from_micros(delay);
+        let ends = [0, 1].map(|end| End::new(if end == side { comes } else { answered }));
         let number = self.next_connection;
         self.next_connection += 1;
         for (side, end) in ends.iter().enumerate() {
@@ -150,7 +152,7 @@ impl World {
         };
         self.give(hosts[side], Input::LinkUp { link: Connection::link(number, side), neighbour });
         self.tried(hosts[side], edge);
-        self.schedule(self.now + Duration::from_micros(Paths::ALLOWANCE), Happening::Counted);
+        self.schedule(self.now + self.allowance(), Happening::Counted);
     }
 
     /// The broker at a side closes its end.
@@ -339,14 +341,19 @@ impl World {
         }
     }
 
+    /// How long a new link is not counted on: its ends sync, then tell all others.
+    fn allowance(&self) -> Duration {
+        let [low, high] = self.settings.link.delay_us;
+        Duration::from_micros(1_000_000 + 20 * low.max(high))
+    }
+
     /// Records which brokers can count on reaching each other now.
     pub(crate) fn count_links(&mut self) {
+        let allowance = self.allowance();
         let counted = |connection: &&Connection| {
             let since = connection.ends[0].up_at.max(connection.ends[1].up_at);
             let held = |end: &End| matches!(end.standing, Standing::Up | Standing::Closed);
-            connection.broken.is_none()
-                && connection.ends.iter().all(held)
-                && self.now.since(since) >= Duration::from_micros(Paths::ALLOWANCE)
+            connection.broken.is_none() && connection.ends.iter().all(held) && self.now.since(since) >= allowance
         };
         let links = self.connections.values().filter(counted).map(|connection| self.edges[connection.edge].hosts);
         self.paths.record(self.now, self.hosts.len(), links);

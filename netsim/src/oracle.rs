@@ -11,7 +11,8 @@
 //! defect of the brokers. These explain it, and nothing else does:
 //!
 //! 1. the copy for that client's broker was under way on a link that broke, or in a broker that crashed;
-//! 2. there was no path between the two brokers for some time of the event's life ([`Paths`]);
+//! 2. there was no path between the two brokers for some time of the event's life, or none from the broker that held the
+//!    copy ([`Paths`]);
 //! 3. the receipt said that the view of the publishing broker was not complete.
 
 use crate::custody::{Custody, Place};
@@ -21,6 +22,7 @@ use enroute_filter::{Event, Filter, Limits};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A subscription of a client (numbered in the world) with its moments.
 #[derive(Clone, Debug)]
@@ -101,6 +103,23 @@ pub(crate) struct Truth<'a> {
     pub(crate) paths: &'a Paths,
     /// For each client its broker.
     pub(crate) homes: &'a [(usize, BrokerId)],
+    /// All brokers, in the order of their numbers.
+    pub(crate) brokers: &'a [BrokerId],
+    /// How long a broker holds an event that it has no way for.
+    pub(crate) park: Duration,
+}
+
+impl Truth<'_> {
+    /// Whether the publisher's broker could reach the client's all the time, and so could the broker that holds the copy.
+    fn had_path(&self, publication: &Publication, home: usize, place: Option<Place>) -> bool {
+        let holder = match place {
+            Some(Place::At(broker)) => self.brokers.iter().position(|&known| known == broker),
+            Some(Place::OnLink | Place::Arrived | Place::Lost) | None => None,
+        };
+        let until = publication.last_at + self.park;
+        self.paths.joined(publication.host, home, publication.asked_at, publication.last_at)
+            && holder.is_none_or(|holder| self.paths.joined(holder, home, publication.asked_at, until))
+    }
 }
 
 /// A publication of a settled network, for the check of the links it used.
@@ -392,6 +411,10 @@ impl Oracle {
             }
         }
         self.subscriptions.retain(|_, subscription| subscription.withdrawn.is_none());
+        // One whose wait ran out was to follow, and has by now.
+        for subscription in self.subscriptions.values_mut() {
+            subscription.in_force.get_or_insert(self.moment);
+        }
         self.numbers.clear();
         self.custody.clear();
         crossed
@@ -460,7 +483,7 @@ impl Oracle {
             verdict.lost_with_link += 1;
         } else if !receipt.complete {
             verdict.lost_incomplete += 1;
-        } else if !truth.paths.joined(publication.host, home, publication.asked_at, publication.last_at) {
+        } else if !truth.had_path(publication, home, place) {
             verdict.lost_without_path += 1;
         } else {
             verdict.missed += 1;

@@ -2,12 +2,12 @@
 
 use enroute_broker::Time;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Which brokers could reach each other, at every time so far.
 ///
-/// A link counts [`Paths::ALLOWANCE`] after both brokers have it, so that they have had the time to sync and to tell the
-/// others, and until it breaks.
+/// A link counts some time after both brokers have it, so that they have had the time to sync and to tell the others, and
+/// until it breaks.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     /// From a time on, for each broker the number of the part of the network it is in.
@@ -15,9 +15,6 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// How long a new link is not counted on, in microseconds.
-    pub(crate) const ALLOWANCE: u64 = 1_000_000;
-
     /// From now on these links count.
     pub(crate) fn record(&mut self, now: Time, brokers: usize, links: impl Iterator<Item = [usize; 2]>) {
         let mut parts: Vec<usize> = (0..brokers).collect();
@@ -83,6 +80,21 @@ impl Graph {
         distances
     }
 
+    /// One tree for all: the shortest paths from the first broker that has links. For each broker the next one towards it.
+    pub(crate) fn shared_tree(&self) -> Vec<Option<usize>> {
+        let Some(root) = self.neighbours.iter().position(|neighbours| !neighbours.is_empty()) else {
+            return vec![None; self.neighbours.len()];
+        };
+        let distances = self.distances(root);
+        let towards = |broker: usize| {
+            let mut neighbours = self.neighbours[broker].iter();
+            neighbours
+                .find(|&(&next, &cost)| distances[next].map(|d| d + cost) == distances[broker])
+                .map(|(&next, _)| next)
+        };
+        (0..self.neighbours.len()).map(|broker| if broker == root { None } else { towards(broker) }).collect()
+    }
+
     /// How many copies go over links if every broker sends an event that is new to it to all neighbours but the one it
     /// came from.
     pub(crate) fn flooding(&self, from: usize) -> u64 {
@@ -90,6 +102,21 @@ impl Graph {
         let ends: usize = reached.iter().map(|&broker| self.neighbours[broker].len()).sum();
         (ends + 1 - reached.len()) as u64
     }
+}
+
+/// How many links of a tree lie between a broker and others, all together.
+pub(crate) fn links_in_tree(tree: &[Option<usize>], from: usize, to: impl Iterator<Item = usize>) -> u64 {
+    let up = |broker: usize| std::iter::successors(Some(broker), |&at| tree[at]);
+    let own: Vec<usize> = up(from).collect();
+    let mut links: BTreeSet<usize> = BTreeSet::new();
+    for to in to {
+        // Up from both to where they meet; a link is known by its lower end.
+        let theirs: Vec<usize> = up(to).collect();
+        let common = own.iter().rev().zip(theirs.iter().rev()).take_while(|(a, b)| a == b).count();
+        links.extend(&own[..own.len() - common]);
+        links.extend(&theirs[..theirs.len() - common]);
+    }
+    links.len() as u64
 }
 
 #[cfg(test)]
@@ -115,6 +142,16 @@ mod tests {
         let graph = Graph::new(4, ring.into_iter().map(|link| (link, 1)));
         assert_eq!(graph.flooding(0), 5);
         assert_eq!(graph.distances(0), [Some(0), Some(1), Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn a_shared_tree_goes_round_where_a_ring_would_not() {
+        let ring = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]];
+        let tree = Graph::new(5, ring.into_iter().map(|link| (link, 1))).shared_tree();
+        assert_eq!(tree, [None, Some(0), Some(1), Some(4), Some(0)]);
+        assert_eq!(links_in_tree(&tree, 2, [3].into_iter()), 4);
+        assert_eq!(links_in_tree(&tree, 2, [1, 0, 3].into_iter()), 4);
+        assert_eq!(links_in_tree(&tree, 2, [2].into_iter()), 0);
     }
 
     #[test]

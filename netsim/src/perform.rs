@@ -26,7 +26,6 @@ impl World {
                 self.crash(host);
             }
             Output::Notice(notice) => {
-                self.tally.notices += 1;
                 self.complain(format!("broker {} gives notice: {notice}", self.hosts[host].name));
             }
         }

@@ -40,6 +40,8 @@ pub struct Report {
     pub calm_crossings: u64,
     /// Links in the unions of the shortest paths from their publishers to who wanted them.
     pub calm_shortest: u64,
+    /// Links that these would have crossed with one spanning tree shared by all, pruned to who wants them.
+    pub calm_shared_tree: u64,
     /// Links that flooding would have crossed, for all publications.
     pub flooding: u64,
     /// Control messages by kind.
@@ -134,6 +136,7 @@ impl Report {
             calm_publications: world.calm_publications,
             calm_crossings: world.calm_crossings,
             calm_shortest: world.calm_union,
+            calm_shared_tree: world.calm_tree,
             flooding: world.oracle.flooding,
             control: world.tally.control.clone(),
             tables,
@@ -210,8 +213,12 @@ impl Report {
 
     fn write_links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\nevents crossed links {} times ({} bytes)", self.events.messages, self.events.bytes)?;
-        let [events, crossed, shortest] = [self.calm_publications, self.calm_crossings, self.calm_shortest];
-        writeln!(f, "  {events} of settled times: {crossed}; the shortest paths have {shortest}")?;
+        let [events, crossed] = [self.calm_publications, self.calm_crossings];
+        let [shortest, tree] = [self.calm_shortest, self.calm_shared_tree];
+        writeln!(
+            f,
+            "  {events} of settled times: {crossed}; the shortest paths have {shortest}, one shared tree {tree}"
+        )?;
         writeln!(f, "  flooding would have crossed {} times", self.flooding)?;
         let head = ["link", "there", "back", "useless", "event bytes", "control", "control bytes"];
         let cells = |line: &LinkLine| {

@@ -44,8 +44,6 @@ pub(crate) struct Tally {
     pub(crate) links: Vec<LinkTally>,
     /// Reasons for closing links and how often they were given.
     pub(crate) closes: BTreeMap<String, u64>,
-    /// Notices to people and how often they were given.
-    pub(crate) notices: u64,
 }
 
 /// What a control message is, in one word.

@@ -109,6 +109,8 @@ pub struct World {
     pub(crate) calm_crossings: u64,
     /// Links in the unions of the shortest paths, for the same publications.
     pub(crate) calm_union: u64,
+    /// Links that one tree for all would have used for them.
+    pub(crate) calm_tree: u64,
     /// Subscriptions whose wait ran out.
     pub(crate) partial: u64,
     trace: Option<Box<dyn Write>>,
@@ -186,6 +188,7 @@ impl World {
             calm_publications: 0,
             calm_crossings: 0,
             calm_union: 0,
+            calm_tree: 0,
             partial: 0,
             trace: None,
             progress: None,
@@ -435,7 +438,10 @@ impl World {
 
     fn judge(&mut self) {
         let homes: Vec<_> = self.clients.iter().map(|client| (client.host, self.hosts[client.host].id)).collect();
-        let crossed = self.oracle.judge(Truth { paths: &self.paths, homes: &homes });
+        let brokers: Vec<BrokerId> = self.hosts.iter().map(|host| host.id).collect();
+        let park = self.settings.config.park;
+        let truth = Truth { paths: &self.paths, homes: &homes, brokers: &brokers, park };
+        let crossed = self.oracle.judge(truth);
         self.paths.forget();
         self.check_settled();
         self.check_crossings(&crossed);

@@ -1,9 +1,10 @@
 //! What a subscription's answer promises: an event published from then on is not missed.
 
-use crate::{ANSWER, filter, network, settle};
+use crate::{ANSWER, assert_good, filter, network, settle};
 use enroute_broker::Reply;
 use enroute_filter::Event;
 use enroute_netsim::{LinkSettings, Shape};
+use std::time::Duration;
 
 fn numbered(number: i64) -> Event {
     Event::builder().attribute("n", number).build().expect("a small event")
@@ -59,4 +60,28 @@ fn the_first_event_of_a_new_publisher_is_not_missed() {
         settle(&mut world, seed);
         assert_eq!(world.verdict(3).received, 1, "seed {seed}");
     }
+}
+
+/// A hundred thousand subscriptions come and go, fifty standing at a time; nothing of them stays anywhere.
+#[test]
+fn subscriptions_that_come_and_go_leave_nothing_behind() {
+    let mut world = network(Shape::Line, 3, 3, LinkSettings { delay_us: [100, 200], ..LinkSettings::default() });
+    for client in 1..3 {
+        world.publish(client, &numbered(-1));
+    }
+    for number in 0..100_000 {
+        let client = number % 3;
+        world.subscribe(client, &format!("s{number}"), filter(&format!("n = {number}")));
+        if let Some(old) = number.checked_sub(50) {
+            world.unsubscribe(old % 3, &format!("s{old}"));
+        }
+        world.run_for(Duration::from_micros(50));
+        if number % 1_000 == 999 {
+            settle(&mut world, 3);
+        }
+    }
+    world.unsubscribe_all();
+    settle(&mut world, 3);
+    world.check_empty();
+    assert_good(&world, 3);
 }
