@@ -118,11 +118,11 @@ async fn run(mut swarm: Swarm<Behaviour>, mut dials: mpsc::Receiver<Dial>) {
                         let _ = connected.send(Err(describe(&error)));
                     }
                 }
-                SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { connection, result: Err(error), .. })) => {
-                    if !matches!(error, ping::Failure::Unsupported) {
-                        tracing::debug!(%error, "the connection to the broker has died");
-                        swarm.close_connection(connection);
-                    }
+                SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { connection, result: Err(error), .. }))
+                    if !matches!(error, ping::Failure::Unsupported) =>
+                {
+                    tracing::debug!(%error, "the connection to the broker has died");
+                    swarm.close_connection(connection);
                 }
                 // Events of libp2p of which nothing follows here.
                 _ => {}

@@ -149,8 +149,8 @@ fn choose_keypair(data_dir: Option<&DataDir>, given: Option<Keypair>) -> Result<
             Some(stored) if stored.public() == given.public() => Ok(given),
             Some(stored) => Err(NodeError::TwoKeys {
                 path: data_dir.path().to_owned(),
-                given: given.public().to_peer_id(),
-                stored: stored.public().to_peer_id(),
+                given: given.public().to_peer_id().to_string(),
+                stored: stored.public().to_peer_id().to_string(),
             }),
         },
     }

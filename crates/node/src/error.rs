@@ -1,6 +1,6 @@
 //! What can go wrong with a node.
 
-use libp2p::{Multiaddr, PeerId};
+use libp2p::Multiaddr;
 use std::io;
 use std::path::PathBuf;
 
@@ -15,14 +15,6 @@ pub enum NodeError {
         /// The address.
         address: Multiaddr,
         /// What the system or the transport says.
-        reason: String,
-    },
-    /// An address cannot be dialled.
-    #[error("cannot dial {address}: {reason}")]
-    Address {
-        /// The address.
-        address: Multiaddr,
-        /// What is wrong with it.
         reason: String,
     },
     /// Another process has the data directory.
@@ -55,9 +47,9 @@ pub enum NodeError {
         /// The directory.
         path: PathBuf,
         /// The peer id of the key that was given.
-        given: PeerId,
+        given: String,
         /// The peer id of the stored key.
-        stored: PeerId,
+        stored: String,
     },
     /// A configuration cannot be read.
     #[error("invalid configuration: {0}")]

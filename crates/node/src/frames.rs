@@ -2,16 +2,20 @@
 
 use enroute_wire::{Frame, FrameReader, Traffic, WireError};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes read at a time.
-const CHUNK: usize = 64 << 10;
+/// Bytes read at a time: there may be very many clients, and only data streams bring much at once.
+const CHUNK: usize = 8 << 10;
+const DATA_CHUNK: usize = 64 << 10;
 
 /// One direction of a stream, cut into frames.
 pub(crate) struct Frames<R> {
     reader: R,
     frames: FrameReader,
     chunk: Box<[u8]>,
+    reads: Arc<AtomicU64>,
 }
 
 /// Why there are no more frames.
@@ -27,7 +31,16 @@ pub(crate) enum FramesError {
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(reader: R, traffic: Traffic) -> Frames<R> {
-        Frames { reader, frames: FrameReader::new(traffic), chunk: vec![0; CHUNK].into() }
+        let chunk = match traffic {
+            Traffic::Data => DATA_CHUNK,
+            Traffic::Control | Traffic::FromClient | Traffic::ToClient => CHUNK,
+        };
+        Frames { reader, frames: FrameReader::new(traffic), chunk: vec![0; chunk].into(), reads: Arc::default() }
+    }
+
+    /// Grows with every read that has brought something, be it only a part of a frame.
+    pub(crate) fn reads(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.reads)
     }
 
     /// Waits for a frame; `None` if the stream has ended after a whole frame. Cancelling the wait loses nothing.
@@ -40,6 +53,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             if count == 0 {
                 return if self.frames.pending() == 0 { Ok(None) } else { Err(FramesError::BrokenOff) };
             }
+            self.reads.fetch_add(1, Ordering::Relaxed);
             self.frames.push(&self.chunk[..count]);
         }
     }
@@ -51,7 +65,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 
     /// The same frames over a part of the same stream: for streams that are split after the hello.
     pub(crate) fn map<T>(self, change: impl FnOnce(R) -> T) -> Frames<T> {
-        Frames { reader: change(self.reader), frames: self.frames, chunk: self.chunk }
+        Frames { reader: change(self.reader), frames: self.frames, chunk: self.chunk, reads: self.reads }
     }
 
     pub(crate) fn get_mut(&mut self) -> &mut R {

@@ -25,8 +25,9 @@ use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt};
 /// How long one step may take.
 const STEP: Duration = Duration::from_secs(5);
 /// Streams are opened again if they are lost unanswered, this often in all.
-const TRIES: u32 = 7;
-/// The wait before the second try; it doubles with each, and half of it is left to chance.
+const TRIES: u32 = 9;
+/// The longest wait before the second try; it doubles with each. Chance decides how much of it is waited, which spreads those
+/// that have lost theirs to each other.
 const RETRY: Duration = Duration::from_millis(10);
 /// What every link costs.
 const COST: u32 = 1;
@@ -138,7 +139,7 @@ async fn open(
     for attempt in 0..TRIES {
         if attempt > 0 {
             let wait = RETRY * (1 << (attempt - 1));
-            tokio::time::sleep(wait.mul_f64(0.5 + 0.5 * rand::random::<f64>())).await;
+            tokio::time::sleep(wait.mul_f64(rand::random::<f64>())).await;
         }
         let tried = tokio::time::timeout(STEP, async {
             let stream = streams.open_stream(peer, StreamProtocol::new(protocol)).await.map_err(|e| match e {

@@ -37,8 +37,8 @@ pub(crate) struct Link {
     control: ControlQueue,
     events: EventQueue,
     counts: Counts,
-    /// Grows with every read that brought something.
-    heard: AtomicU64,
+    /// Grow with every read on either stream.
+    heard: [Arc<AtomicU64>; 2],
 }
 
 #[derive(Default)]
@@ -143,7 +143,7 @@ pub(crate) async fn run(context: Shared, established: Established, entry: Option
         control: ControlQueue::new(config.link_control_bytes),
         events: EventQueue::new(config.link_queue_events, config.link_queue_bytes),
         counts: Counts::default(),
-        heard: AtomicU64::new(0),
+        heard: [control.reads(), data.reads()],
     });
     let span = tracing::info_span!("link", id = link.id.0, neighbour = %link.neighbour.broker);
     async {
@@ -259,7 +259,7 @@ async fn watch_silence(link: &Link, keep_alive: Duration) -> End {
     let (mut heard, mut missed) = (u64::MAX, 0);
     loop {
         ticks.tick().await;
-        let now = link.heard.load(Ordering::Relaxed);
+        let now = link.heard.iter().map(|reads| reads.load(Ordering::Relaxed)).sum();
         missed = if now == heard { missed + 1 } else { 0 };
         heard = now;
         if missed >= MISSED {
@@ -275,7 +275,6 @@ async fn read_control<R: AsyncRead + Unpin>(context: Shared, link: Arc<Link>, mu
             Ok(None) => return End::Broken("the neighbour has closed the stream without a goodbye".into()),
             Err(error) => return failed(error),
         };
-        add(&link.heard, 1);
         add(&link.counts.control_bytes_received, frame.content.len() as u64 + 5);
         match ControlFrame::decode(&frame) {
             Ok(ControlFrame::Message(message)) => {
@@ -305,7 +304,6 @@ async fn read_events<R: AsyncRead + Unpin>(context: Shared, link: Arc<Link>, mut
             Ok(None) => return End::EventsEnded,
             Err(error) => return failed(error),
         };
-        add(&link.heard, 1);
         let mut batch = Vec::new();
         let mut unreadable = None;
         while let Some(frame) = next {

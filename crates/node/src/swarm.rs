@@ -13,7 +13,7 @@ use libp2p::core::ConnectedPoint;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm};
+use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm, ping};
 use libp2p_stream::{AlreadyRegistered, Control, IncomingStreams};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -215,16 +215,12 @@ impl SwarmTask {
             }
             SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "listener"),
             SwarmEvent::IncomingConnectionError { error, .. } => tracing::debug!(%error, "incoming connection"),
-            SwarmEvent::Behaviour(BehaviourEvent::Ping(libp2p::ping::Event {
-                connection,
-                result: Err(error),
-                peer,
-            })) => {
-                // Whoever only does not speak the protocol lives.
-                if !matches!(error, libp2p::ping::Failure::Unsupported) {
-                    tracing::info!(%peer, %connection, %error, "a connection has died");
-                    self.swarm.close_connection(connection);
-                }
+            // Whoever only does not speak the protocol lives.
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { connection, result: Err(error), peer }))
+                if !matches!(error, ping::Failure::Unsupported) =>
+            {
+                tracing::info!(%peer, %connection, %error, "a connection has died");
+                self.swarm.close_connection(connection);
             }
             #[cfg(feature = "mdns")]
             SwarmEvent::Behaviour(BehaviourEvent::Mdns(libp2p::mdns::Event::Discovered(found))) => {

@@ -16,9 +16,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Notices that are kept for an application that does not ask for them.
 pub(crate) const NOTICES: usize = 1024;
 
-/// Waits between tries of a hello; they double.
-const FIRST_HELLO: Duration = Duration::from_millis(10);
-const LAST_HELLO: Duration = Duration::from_secs(1);
+/// Longest waits between tries of a hello; they double. Chance decides how much of them is waited, which spreads those that
+/// have lost theirs to each other.
+const FIRST_HELLO: Duration = Duration::from_millis(20);
+const LAST_HELLO: Duration = Duration::from_secs(3);
 /// Waits between tries of a connection; they double.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(2);
@@ -168,7 +169,7 @@ where
                 }
                 result => return result,
             }
-            tokio::time::sleep(jittered(wait)).await;
+            tokio::time::sleep(wait.mul_f64(rand::random::<f64>())).await;
             wait *= 2;
         }
     }

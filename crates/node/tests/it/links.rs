@@ -92,7 +92,8 @@ async fn two_that_dial_each_other_end_with_one_link() {
         // With and without a peer id: without, neither knows whom it dials.
         let (to_b, to_a) = if round % 2 == 0 { (to_b, to_a) } else { (without_peer_id(to_b), without_peer_id(to_a)) };
         let (from_a, from_b) = tokio::join!(a.connect(to_b), b.connect(to_a));
-        (from_a.unwrap(), from_b.unwrap());
+        from_a.unwrap();
+        from_b.unwrap();
         until(&a, "the dial of a", |status| status.peers[0].linked).await;
         until(&b, "the dial of b", |status| status.peers[0].linked).await;
         let (of_a, of_b) = (linked(&a, &[&b]).await, linked(&b, &[&a]).await);
