@@ -1,6 +1,7 @@
 //! Single faults: partitions that rejoin, restarts, links that flap. Invariants 4, 6 and 8.
 
-use crate::{assert_good, double_dialled, filter, network, settle};
+use crate::{ANSWER, assert_good, double_dialled, filter, network, settle};
+use enroute_broker::Reply;
 use enroute_filter::Event;
 use enroute_netsim::{LinkSettings, Shape, World};
 use std::time::Duration;
@@ -18,7 +19,7 @@ fn subscribe_and_publish(world: &mut World, seed: u64) {
     publish_everywhere(world, seed);
 }
 
-/// One event from each client; all of them come, to everybody.
+/// One event from each client; all of them come, to everybody. And whoever subscribes anew is in force everywhere.
 fn publish_everywhere(world: &mut World, seed: u64) {
     let before = world.total();
     let clients = world.client_count() as u64;
@@ -29,6 +30,13 @@ fn publish_everywhere(world: &mut World, seed: u64) {
     let after = world.total();
     assert_eq!(after.received - before.received, clients * (clients - 1), "seed {seed}");
     assert_eq!(after.lost(), before.lost(), "seed {seed}");
+    for client in 0..world.client_count() {
+        let anew = filter(&format!("a = {}", 100 + world.now().0));
+        let ticket = world.subscribe(client, "anew", anew).expect("the broker is up");
+        let reply = world.await_answer(ticket, ANSWER).expect("an answer");
+        assert_eq!(reply, Some(Reply::InForce { brokers: clients as u32 - 1 }), "seed {seed}, client {client}");
+    }
+    settle(world, seed);
 }
 
 fn check_fresh(world: &mut World, seed: u64) {
