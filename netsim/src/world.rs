@@ -7,7 +7,7 @@ use crate::client::{Answer, Client, Ticket};
 use crate::link::{Channel, Connection, Edge, LinkSettings, draw};
 use crate::oracle::{Oracle, Truth};
 use crate::paths::{Graph, Paths};
-use crate::tally::{LinkTally, Tally};
+use crate::tally::{Count, LinkTally, Tally};
 use crate::{Random, seeded};
 use enroute_broker::{Broker, BrokerId, ClientId, Config, Input, Output, Status, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -250,6 +250,11 @@ impl World {
     /// What is wrong so far, in words: broken promises that are seen as they happen.
     pub fn complaints(&self) -> &[String] {
         &self.oracle.complaints
+    }
+
+    /// Control messages so far, by kind.
+    pub fn control(&self) -> &BTreeMap<&'static str, Count> {
+        &self.tally.control
     }
 
     pub(crate) fn complain(&mut self, complaint: String) {

@@ -155,3 +155,24 @@ fn a_flapping_link_duplicates_nothing() {
         check_fresh(&mut world, seed);
     }
 }
+
+/// A second connection between two brokers replaces the first without a link going down: nobody tells anybody.
+#[test]
+fn a_second_dial_changes_nothing() {
+    for seed in 0..4 {
+        let mut world = network(Shape::Ring, 5, seed, LinkSettings::default());
+        subscribe_and_publish(&mut world, seed);
+        let before = world.control()["link-state"];
+        for side in [0, 1, 1, 0] {
+            world.dial_again(0, side);
+            for client in 0..world.client_count() {
+                world.publish(client, &event());
+                world.run_for(Duration::from_millis(2));
+            }
+            settle(&mut world, seed);
+        }
+        assert_eq!(world.control()["link-state"], before, "seed {seed}");
+        assert_eq!(world.total().lost(), 0, "seed {seed}");
+        check_fresh(&mut world, seed);
+    }
+}
