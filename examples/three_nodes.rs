@@ -5,6 +5,8 @@
 use enroute_filter::{Event, Filter};
 use enroute_node::Node;
 use std::error::Error;
+use std::time::Duration;
+use tokio::time::sleep;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -12,6 +14,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let east = Node::builder().listen(anywhere.parse()?).start().await?;
     let middle = Node::builder().listen(anywhere.parse()?).peer(east.addresses()[0].clone()).start().await?;
     let west = Node::builder().listen(anywhere.parse()?).peer(middle.addresses()[0].clone()).start().await?;
+
+    // Links come up by themselves, soon.
+    while west.status().await?.broker.brokers.iter().filter(|broker| broker.distance > 0).count() < 2 {
+        sleep(Duration::from_millis(10)).await;
+    }
 
     // The answer comes when every broker in reach knows: nothing that is published from then on is missed.
     let subscriber = west.client().await?;

@@ -6,6 +6,11 @@ use crate::output::tell;
 use clap::Args;
 use enroute_client::{Builder, Client, ClientError, Multiaddr, Notice, Subscribed};
 use enroute_filter::Filter;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the end of a session may take.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Which broker to talk to.
 #[derive(Args)]
@@ -37,6 +42,12 @@ fn no_broker(error: &ClientError) -> Failure {
     Failure::new("no broker to talk to")
         .because(error)
         .hint("`enroute run` starts one; --broker or ENROUTE_BROKER names another")
+}
+
+/// Ends a session in good order, if the broker lets it.
+pub(crate) async fn say_goodbye(client: &Client) {
+    // If not, it sees the connection end.
+    let _ = timeout(GOODBYE, client.close()).await;
 }
 
 /// Makes an advertisement, and says how far it has got.

@@ -1,7 +1,7 @@
 //! The async runtime of a command, and its end by signal.
 
 use crate::failure::Failure;
-use std::future::{Future, pending};
+use std::future::Future;
 use tokio::runtime::{Builder, Runtime};
 
 /// Runs a broker's or several brokers' work on all cores.
@@ -22,29 +22,51 @@ fn run(runtime: std::io::Result<Runtime>, work: impl Future<Output = Result<(), 
     result
 }
 
-/// Resolves at ctrl-C, and at SIGTERM where there is such a thing.
-pub(crate) async fn interrupted() {
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => if result.is_err() {
-            // Without a handler the signal ends the process by itself.
-            pending::<()>().await;
-        },
-        () = terminated() => {}
-    }
+/// ctrl-C, and SIGTERM where there is such a thing. From the moment this is made until the end of the process they do not end it
+/// by themselves any more.
+pub(crate) struct Interrupts {
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 2],
 }
 
-#[cfg(unix)]
-async fn terminated() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut signal) => {
-            signal.recv().await;
+impl Interrupts {
+    /// To be made within a runtime, before anything that should end in good order.
+    pub(crate) fn new() -> Result<Interrupts, Failure> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let failed = |error| Failure::new("cannot handle signals").because(&error);
+            let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+            let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+            Ok(Interrupts { signals: [interrupt, terminate] })
         }
-        Err(_) => pending().await,
+        #[cfg(not(unix))]
+        Ok(Interrupts {})
     }
-}
 
-#[cfg(not(unix))]
-async fn terminated() {
-    pending().await
+    /// Does something unless one comes.
+    pub(crate) async fn cut_short<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        tokio::select! {
+            result = work => result,
+            () = self.next() => Err(Failure::Interrupted),
+        }
+    }
+
+    /// Resolves at the next one. Cancelling the wait loses none.
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) {
+        let [interrupt, terminate] = &mut self.signals;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+
+    /// Resolves at the next one.
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use crate::connection::{BrokerOption, advertise, tell_notices};
 use crate::failure::Failure;
 use crate::filter_text;
-use crate::runtime::{interrupted, this_thread};
+use crate::runtime::{Interrupts, this_thread};
 use clap::Args;
+use enroute_filter::Filter;
 
 /// The options.
 #[derive(Args)]
@@ -21,14 +22,20 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     let filters = options.filters.iter().map(|text| filter_text::parse(text)).collect::<Result<Vec<_>, _>>()?;
     this_thread(async {
-        let client = options.broker.connect_for_good().await?;
-        for (index, filter) in filters.into_iter().enumerate() {
-            advertise(&client, &(index + 1).to_string(), filter).await?;
+        match Interrupts::new()?.cut_short(hold(&options.broker, filters)).await {
+            // The broker takes back what was advertised when it sees the connection end.
+            Err(Failure::Interrupted) => Ok(()),
+            other => other,
         }
-        tokio::select! {
-            () = interrupted() => client.close().await,
-            () = tell_notices(&client) => return Err(Failure::new("the session with the broker is over")),
-        }
-        Ok(())
     })
+}
+
+/// Makes the advertisements; returns when something goes wrong.
+async fn hold(broker: &BrokerOption, filters: Vec<Filter>) -> Result<(), Failure> {
+    let client = broker.connect_for_good().await?;
+    for (index, filter) in filters.into_iter().enumerate() {
+        advertise(&client, &(index + 1).to_string(), filter).await?;
+    }
+    tell_notices(&client).await;
+    Err(Failure::new("the session with the broker is over"))
 }

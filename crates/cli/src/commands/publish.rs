@@ -3,16 +3,16 @@
 mod feed;
 mod pace;
 
-use crate::connection::{BrokerOption, advertise};
+use crate::connection::{BrokerOption, advertise, say_goodbye};
 use crate::failure::Failure;
 use crate::output::tell;
-use crate::runtime::{interrupted, this_thread};
+use crate::runtime::{Interrupts, this_thread};
 use crate::table::count;
 use crate::{arguments, filter_text};
 use clap::Args;
 use enroute_broker::Receipt;
 use enroute_client::{Client, ClientError};
-use enroute_filter::JsonReader;
+use enroute_filter::{Filter, JsonReader};
 use feed::{Feed, Item};
 use futures::StreamExt;
 use futures::stream::FuturesOrdered;
@@ -76,10 +76,8 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
     let reader = JsonReader { times: options.times, strict: options.strict, ..JsonReader::default() };
     let feed = Feed::open(options.file.as_deref(), reader)?;
     this_thread(async {
-        let client = options.broker.connect().await?;
-        for (index, filter) in filters.into_iter().enumerate() {
-            advertise(&client, &(index + 1).to_string(), filter).await?;
-        }
+        let mut interrupts = Interrupts::new()?;
+        let client = interrupts.cut_short(connect(&options.broker, filters)).await?;
         let mut publisher = Publisher {
             client,
             feed,
@@ -89,16 +87,22 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
             tally: Tally::default(),
         };
         let started = Instant::now();
-        let result = tokio::select! {
-            result = publisher.publish_all() => result,
-            () = interrupted() => Err(Failure::Interrupted),
-        };
+        let result = interrupts.cut_short(publisher.publish_all()).await;
         publisher.finish(started.elapsed()).await;
         match result {
             Ok(()) if publisher.tally.bad > 0 => Err(Failure::Reported),
             other => other,
         }
     })
+}
+
+/// A session that has made its advertisements.
+async fn connect(broker: &BrokerOption, filters: Vec<Filter>) -> Result<Client, Failure> {
+    let client = broker.connect().await?;
+    for (index, filter) in filters.into_iter().enumerate() {
+        advertise(&client, &(index + 1).to_string(), filter).await?;
+    }
+    Ok(client)
 }
 
 impl Publisher {
@@ -159,7 +163,7 @@ impl Publisher {
     }
 
     async fn finish(&mut self, took: Duration) {
-        self.client.close().await;
+        say_goodbye(&self.client).await;
         self.progress.finish_and_clear();
         let Tally { published, destinations, incomplete, bad, arrays } = &self.tally;
         let seconds = took.as_secs_f64();

@@ -3,7 +3,7 @@
 use super::config;
 use crate::failure::Failure;
 use crate::output::{Output, tell};
-use crate::runtime::{interrupted, multi_thread};
+use crate::runtime::{Interrupts, multi_thread};
 use clap::Args;
 use enroute_node::{Multiaddr, Node, NodeConfig, PeerId};
 use std::path::PathBuf;
@@ -34,11 +34,12 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     let config = configuration(options)?;
     multi_thread(async {
+        let mut interrupts = Interrupts::new()?;
         let node = Node::builder().config(config).start().await;
         let node = node.map_err(|error| Failure::new("the broker does not start").because(&error))?;
         announce(&node)?;
         let stopped = tokio::select! {
-            () = interrupted() => None,
+            () = interrupts.next() => None,
             reason = node.stopped() => Some(reason),
         };
         match stopped {
@@ -46,7 +47,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
                 tell("shutting down; again to stop at once");
                 tokio::select! {
                     () = node.shutdown() => Ok(()),
-                    () = interrupted() => Err(Failure::Interrupted),
+                    () = interrupts.next() => Err(Failure::Interrupted),
                 }
             }
             Some(reason) => Err(Failure::new(format!("the broker has stopped: {reason}"))),

@@ -1,9 +1,9 @@
 //! `enroute sub`: print what matches.
 
-use crate::connection::{BrokerOption, subscribe, tell_notices};
+use crate::connection::{BrokerOption, say_goodbye, subscribe, tell_notices};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::runtime::{interrupted, this_thread};
+use crate::runtime::{Interrupts, this_thread};
 use crate::{arguments, filter_text};
 use clap::Args;
 use data_encoding::BASE64;
@@ -60,7 +60,8 @@ struct Full<'a> {
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
     let filters = options.filters.iter().map(|text| filter_text::parse(text)).collect::<Result<Vec<_>, _>>()?;
     this_thread(async {
-        let client = options.broker.connect_for_good().await?;
+        let mut interrupts = Interrupts::new()?;
+        let client = interrupts.cut_short(options.broker.connect_for_good()).await?;
         let mut subscriber = Subscriber { client, output: Output::new(), full: options.full, remaining: options.count };
         let work = async {
             for (index, filter) in filters.into_iter().enumerate() {
@@ -70,7 +71,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
         };
         let ended = tokio::select! {
             result = work => Some(result),
-            () = interrupted() => Some(Err(Failure::Interrupted)),
+            () = interrupts.next() => Some(Err(Failure::Interrupted)),
             () = after(options.timeout) => None,
         };
         let result = ended.unwrap_or_else(|| subscriber.timed_out(options.count));
@@ -132,7 +133,7 @@ impl Subscriber {
     }
 
     async fn finish(&mut self) -> Result<(), Failure> {
-        self.client.close().await;
+        say_goodbye(&self.client).await;
         self.output.flush()
     }
 }

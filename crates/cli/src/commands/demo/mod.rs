@@ -13,7 +13,7 @@ mod scenario;
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output::tell;
-use crate::runtime::{interrupted, multi_thread};
+use crate::runtime::{Interrupts, multi_thread};
 use clap::Args;
 use network::Network;
 
@@ -26,12 +26,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    multi_thread(async {
-        tokio::select! {
-            result = demonstrate(options) => result,
-            () = interrupted() => Err(Failure::Interrupted),
-        }
-    })
+    multi_thread(async { Interrupts::new()?.cut_short(demonstrate(options)).await })
 }
 
 async fn demonstrate(options: &Options) -> Result<(), Failure> {

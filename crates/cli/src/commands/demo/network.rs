@@ -23,14 +23,12 @@ impl Network {
         let anywhere: Multiaddr =
             "/ip4/127.0.0.1/tcp/0".parse().map_err(|error| Failure::new("loopback").because(&error))?;
         let mut nodes: Vec<Node> = Vec::new();
-        for broker in 0..BROKERS.len() {
+        for (broker, name) in BROKERS.into_iter().enumerate() {
             let neighbours = LINKS.into_iter().filter(|&(a, b)| a.max(b) == broker).map(|(a, b)| a.min(b));
             let peers = neighbours.flat_map(|neighbour| nodes[neighbour].addresses()).collect();
             let config = NodeConfig { listen: vec![anywhere.clone()], peers, ..NodeConfig::default() };
             let node = Node::builder().config(config).start().await;
-            nodes.push(
-                node.map_err(|error| Failure::new(format!("{} does not start", BROKERS[broker])).because(&error))?,
-            );
+            nodes.push(node.map_err(|error| Failure::new(format!("{name} does not start")).because(&error))?);
         }
         let network = Network { nodes };
         network.come_together().await?;
