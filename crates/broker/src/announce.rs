@@ -29,7 +29,7 @@ struct Told {
     gathered: BTreeMap<AnnouncedFilter, bool>,
     /// The interest version of the oldest gathered change.
     gathered_since: u64,
-    /// Steps not acknowledged: the last sequence of each on the channel, and its interest version.
+    /// Steps not acknowledged: the last sequence of each on the channel, and the version of the oldest change in it.
     under_way: VecDeque<(u64, u64)>,
 }
 
@@ -52,7 +52,7 @@ impl Announcements {
     pub(crate) fn holds(&self, broker: BrokerId, version: u64, scope_version: u64) -> bool {
         let Some(told) = self.told.get(&broker) else { return false };
         told.scope_version == scope_version
-            && told.under_way.front().is_none_or(|&(_, under_way)| under_way > version)
+            && told.under_way.front().is_none_or(|&(_, since)| since > version)
             && (told.gathered.is_empty() || told.gathered_since > version)
     }
 
@@ -63,6 +63,8 @@ impl Announcements {
 
 /// One step, before it is cut into messages.
 struct Step {
+    /// The version of the oldest change in it; 0 for a whole, which has them all.
+    since: u64,
     whole: bool,
     added: Vec<AnnouncedFilter>,
     removed: Vec<AnnouncedFilter>,
@@ -108,10 +110,11 @@ impl Broker {
         if told.gathered.is_empty() || told.under_way.len() >= STEPS {
             return;
         }
+        let since = told.gathered_since;
         let (added, removed): (Vec<_>, Vec<_>) =
             std::mem::take(&mut told.gathered).into_iter().partition(|&(_, is_added)| is_added);
         let filters = |changes: Vec<(AnnouncedFilter, bool)>| changes.into_iter().map(|(filter, _)| filter).collect();
-        self.announce_step(to, Step { whole: false, added: filters(added), removed: filters(removed) }, out);
+        self.announce_step(to, Step { since, whole: false, added: filters(added), removed: filters(removed) }, out);
     }
 
     /// Tells a broker all that its scope wants, from nothing, if it publishes.
@@ -126,7 +129,7 @@ impl Broker {
         let scope_version = self.topology.scope_version(to).sequence;
         let under_way = self.announcements.told.remove(&to).map_or(VecDeque::new(), |told| told.under_way);
         self.announcements.told.insert(to, Told { scope_version, under_way, ..Told::default() });
-        self.announce_step(to, Step { whole: true, added, removed: Vec::new() }, out);
+        self.announce_step(to, Step { since: 0, whole: true, added, removed: Vec::new() }, out);
     }
 
     /// Cuts a step into messages and sends them.
@@ -141,16 +144,17 @@ impl Broker {
         }
         told.filters = told.filters + step.added.len() as u64 - step.removed.len() as u64;
         let (digest, scope_version) = (told.digest, told.scope_version);
+        let since = step.since;
         let mut last_sequence = 0;
         let chunks = chunks(step);
         let count = chunks.len();
-        for (index, Step { whole, added, removed }) in chunks.into_iter().enumerate() {
+        for (index, Step { since: _, whole, added, removed }) in chunks.into_iter().enumerate() {
             let last = index + 1 == count;
             let interest = Interest { version, scope_version, whole, added, removed, last, digest };
             last_sequence = self.tell(to, Payload::Interest(interest), out);
         }
         if let Some(told) = self.announcements.told.get_mut(&to) {
-            told.under_way.push_back((last_sequence, version));
+            told.under_way.push_back((last_sequence, since));
         }
     }
 
@@ -190,8 +194,8 @@ impl Told {
 
 /// Cuts a step into parts of at most [`CHUNK`] bytes (or one filter), at least one part.
 fn chunks(step: Step) -> Vec<Step> {
-    let whole = step.whole;
-    let empty = || Step { whole, added: Vec::new(), removed: Vec::new() };
+    let (since, whole) = (step.since, step.whole);
+    let empty = || Step { since, whole, added: Vec::new(), removed: Vec::new() };
     let mut parts = vec![empty()];
     let mut bytes = 0;
     let changes = step.added.into_iter().map(|filter| (filter, true));
