@@ -347,15 +347,22 @@ impl World {
         Duration::from_micros(1_000_000 + 20 * low.max(high))
     }
 
-    /// Records which brokers can count on reaching each other now.
+    /// Records which brokers can count on reaching each other now. A link that counts goes on counting when a second
+    /// connection takes over.
     pub(crate) fn count_links(&mut self) {
         let allowance = self.allowance();
-        let counted = |connection: &&Connection| {
+        let held = |end: &End| matches!(end.standing, Standing::Up | Standing::Closed);
+        let mut counted = vec![false; self.edges.len()];
+        for connection in self.connections.values() {
             let since = connection.ends[0].up_at.max(connection.ends[1].up_at);
-            let held = |end: &End| matches!(end.standing, Standing::Up | Standing::Closed);
-            connection.broken.is_none() && connection.ends.iter().all(held) && self.now.since(since) >= allowance
-        };
-        let links = self.connections.values().filter(counted).map(|connection| self.edges[connection.edge].hosts);
+            let whole = connection.broken.is_none() && connection.ends.iter().all(held);
+            let old = self.now.since(since) >= allowance || self.edges[connection.edge].counted;
+            counted[connection.edge] |= whole && old;
+        }
+        for (edge, counted) in self.edges.iter_mut().zip(counted) {
+            edge.counted = counted;
+        }
+        let links = self.edges.iter().filter(|edge| edge.counted).map(|edge| edge.hosts);
         self.paths.record(self.now, self.hosts.len(), links);
     }
 }

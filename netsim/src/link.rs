@@ -76,6 +76,8 @@ pub(crate) struct Edge {
     pub(crate) dials: [bool; 2],
     /// Whether it is cut at present.
     pub(crate) cut: bool,
+    /// Whether it can be counted on, as far as the oracle goes.
+    pub(crate) counted: bool,
 }
 
 impl Edge {

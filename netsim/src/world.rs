@@ -159,6 +159,7 @@ impl World {
             costs: [0, 1].map(|_| draw(&mut random, link.cost.map(u64::from)).clamp(1, u32::MAX.into()) as u32),
             dials,
             cut: false,
+            counted: false,
         };
         let mut edges: Vec<Edge> = settings.links.iter().map(|&hosts| edge(hosts, [true, both])).collect();
         if link.self_dials {

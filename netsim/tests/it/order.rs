@@ -49,6 +49,28 @@ fn subscribe_under_a_cover_that_is_just_being_placed() {
     assert_eq!((verdict.expected, verdict.received), (1_000, 1_000));
 }
 
+/// So many subscriptions at once that their changes are told together: each answer still holds for its own.
+#[test]
+fn subscribe_faster_than_changes_are_acknowledged() {
+    let mut world = network(Shape::Line, 6, 4, LinkSettings::default());
+    world.publish(5, &numbered(-1));
+    settle(&mut world, 4);
+    let mut tickets = Vec::new();
+    for number in 0..1_000 {
+        let name = format!("s{number}");
+        tickets.push(world.subscribe(0, &name, filter(&format!("n = {number}"))).expect("the broker is up"));
+        world.run_for(Duration::from_millis(1));
+    }
+    for (number, ticket) in (0..).zip(tickets) {
+        let reply = world.await_answer(ticket, ANSWER).expect("an answer");
+        assert_eq!(reply, Some(Reply::InForce { brokers: 1 }));
+        world.publish(5, &numbered(number));
+    }
+    settle(&mut world, 4);
+    let verdict = world.verdict(0);
+    assert_eq!((verdict.expected, verdict.received), (1_000, 1_000));
+}
+
 /// A broker where nobody has published yet hears of what others want before its first event goes out.
 #[test]
 fn the_first_event_of_a_new_publisher_is_not_missed() {
