@@ -66,6 +66,7 @@
 //! Inside a colour that spans attributes, a constraint that takes two predicates becomes one that tests the whole set.
 
 mod counting;
+mod engine;
 mod enindex;
 mod naive;
 mod predicate;
@@ -75,6 +76,7 @@ mod slab;
 mod split;
 
 pub use counting::Counting;
+pub use engine::Engine;
 pub use enindex::Enindex;
 pub use naive::NaiveScan;
 pub use scratch::Scratch;

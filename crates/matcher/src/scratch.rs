@@ -17,6 +17,10 @@ pub struct Scratch {
     pub(crate) counts: Vec<u32>,
     /// The conjunctions whose count is not zero.
     pub(crate) touched: Vec<u32>,
+    /// The event as the production engine's slots see it.
+    pub(crate) reading: crate::engine::Reading,
+    /// How many events the production engine was asked about.
+    pub(crate) events: u32,
     /// How many subscriptions (or parts of them) the last event was tested against.
     pub(crate) tested: usize,
 }

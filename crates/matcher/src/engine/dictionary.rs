@@ -1,0 +1,105 @@
+//! Numbers for the strings that operands of equality and sets name, slot by slot from 1 on.
+
+use super::table::Table;
+use std::hash::BuildHasher;
+use std::mem::size_of;
+
+/// The code of a string that no operand of the slot names.
+pub(super) const UNKNOWN: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+struct Word {
+    slot: u32,
+    code: u32,
+    users: u32,
+    text: Box<str>,
+}
+
+/// Interned strings of all slots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dictionary {
+    words: Table<Word>,
+    hasher: foldhash::fast::RandomState,
+}
+
+/// The codes of one slot that are in use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Codes {
+    /// By code, less 1: the hash of the string and how to tell it from others of that hash is the dictionary's matter.
+    hashes: Vec<u64>,
+    vacant: Vec<u32>,
+}
+
+impl Codes {
+    pub(super) fn memory_usage(&self) -> usize {
+        self.hashes.capacity() * size_of::<u64>() + self.vacant.capacity() * size_of::<u32>()
+    }
+}
+
+impl Dictionary {
+    #[inline]
+    fn hash(&self, slot: u32, text: &str) -> u64 {
+        // One hash over the text; the slot is mixed in at the end.
+        super::table::hash_number(self.hasher.hash_one(text.as_bytes()), u64::from(slot))
+    }
+
+    /// The code of a string, [`UNKNOWN`] if it has none.
+    #[inline]
+    pub(super) fn code(&self, slot: u32, text: &str) -> u32 {
+        let found = self.words.find(self.hash(slot, text), |word| word.slot == slot && *word.text == *text);
+        found.map_or(UNKNOWN, |word| word.code)
+    }
+
+    /// One use more of a string; says its code.
+    pub(super) fn acquire(&mut self, slot: u32, text: &str, codes: &mut Codes) -> u32 {
+        let hash = self.hash(slot, text);
+        if let Some(word) = self.words.find_mut(hash, |word| word.slot == slot && *word.text == *text) {
+            word.users += 1;
+            return word.code;
+        }
+        let code = codes.vacant.pop().unwrap_or_else(|| {
+            codes.hashes.push(0);
+            codes.hashes.len() as u32
+        });
+        codes.hashes[code as usize - 1] = hash;
+        let hasher = &self.hasher;
+        self.words.insert(hash, Word { slot, code, users: 1, text: text.into() }, |word| {
+            super::table::hash_number(hasher.hash_one(word.text.as_bytes()), u64::from(word.slot))
+        });
+        code
+    }
+
+    /// One use less of the string with this code.
+    pub(super) fn release(&mut self, slot: u32, code: u32, codes: &mut Codes) {
+        let hash = codes.hashes[code as usize - 1];
+        let same = |word: &Word| word.slot == slot && word.code == code;
+        let word = self.words.find_mut(hash, same).expect("a code in use has a string");
+        word.users -= 1;
+        if word.users == 0 {
+            self.words.remove(hash, same);
+            codes.vacant.push(code);
+        }
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.words.memory_usage() + self.words.iter().map(|word| word.text.len()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_small_and_used_again() {
+        let (mut dictionary, mut codes) = (Dictionary::default(), Codes::default());
+        assert_eq!(dictionary.acquire(3, "a", &mut codes), 1);
+        assert_eq!(dictionary.acquire(3, "b", &mut codes), 2);
+        assert_eq!(dictionary.acquire(3, "a", &mut codes), 1);
+        dictionary.release(3, 1, &mut codes);
+        assert_eq!(dictionary.code(3, "a"), 1, "still in use");
+        dictionary.release(3, 1, &mut codes);
+        assert_eq!((dictionary.code(3, "a"), dictionary.code(4, "b")), (UNKNOWN, UNKNOWN));
+        assert_eq!(dictionary.acquire(3, "c", &mut codes), 1);
+    }
+}

@@ -1,0 +1,230 @@
+//! Keys: what an entry is posted under, chosen by how seldom an event has it.
+//!
+//! The paper's key attribute, sharpened: not an attribute that each match contains, but a predicate on it. An entry whose
+//! predicate allows a single code is posted under this code. One that allows a range is posted under the smallest *key cell* that
+//! holds the range: a run of 2^s cells of the slot's lens, on one of two grids, the second of which is shifted by half a run. So a
+//! range has a key cell of at most about four times its own probability, and a value lies in 17 key cells at most.
+
+use super::rows::{Kind, Predicate};
+use super::statistics::Lens;
+
+/// The largest s.
+const WHOLE: u32 = 8;
+
+/// The key of entries without any other.
+pub(super) const UNKEYED: u64 = 2 << 32;
+
+/// Entries under one code of a slot.
+#[inline]
+pub(super) fn equality(slot: u32, code: u32) -> u64 {
+    u64::from(slot << 2) << 32 | u64::from(code)
+}
+
+/// The slot of a key that is an equality's.
+pub(super) fn equality_slot(key: u64) -> Option<u32> {
+    let tag = (key >> 32) as u32;
+    (tag & 3 == 0).then_some(tag >> 2)
+}
+
+/// Entries under a key cell; `view` is a slot's lens, see [`view`].
+#[inline]
+fn cell(view: u32, kind: u32, index: u32) -> u64 {
+    u64::from(view << 2 | 1) << 32 | u64::from(kind << 9 | index)
+}
+
+/// The number of a slot's lens of this parity.
+#[inline]
+pub(super) fn view(slot: u32, parity: u32) -> u32 {
+    slot << 1 | parity
+}
+
+/// Kinds of key cells: 2 s, plus 1 on the second grid, of which there is none with s = 0.
+const KINDS: u32 = 2 * WHOLE + 1;
+
+/// The key cell of one kind that a cell lies in.
+#[inline]
+fn index(kind: u32, cell: u8) -> u32 {
+    let size = kind.div_ceil(2);
+    let shift = if kind & 1 == 1 { (1_u32 << size) >> 1 } else { 0 };
+    (u32::from(cell) + shift) >> size
+}
+
+/// A key cell: its kind and place in its grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyCell {
+    kind: u32,
+    index: u32,
+}
+
+impl KeyCell {
+    /// The smallest that holds a range of cells. Kind 0 is single cells; then per size the shifted grid and the plain one.
+    pub(super) fn around(first: u8, last: u8) -> KeyCell {
+        let kind = (0..KINDS).find(|&kind| index(kind, first) == index(kind, last)).unwrap_or(KINDS - 1);
+        KeyCell { kind, index: index(kind, first) }
+    }
+
+    /// Its first and last cell.
+    pub(super) fn cells(self) -> (u8, u8) {
+        let size = self.kind.div_ceil(2);
+        let shift = if self.kind & 1 == 1 { (1_u32 << size) >> 1 } else { 0 };
+        let first = (self.index << size).saturating_sub(shift).max(1);
+        let last = ((self.index + 1) << size) - shift - 1;
+        (first as u8, last.min(255) as u8)
+    }
+
+    pub(super) fn key(self, view: u32) -> u64 {
+        cell(view, self.kind, self.index)
+    }
+
+    /// Notes in the lens that entries are posted here.
+    pub(super) fn post(self, lens: &mut Lens) {
+        lens.posted.get_or_insert_default()[self.kind as usize] |= 1 << (self.index & 63);
+    }
+}
+
+/// The keys of the key cells that hold a cell and may have entries.
+#[inline]
+pub(super) fn keys_of(lens: &Lens, view: u32, cell_of_value: u8) -> impl Iterator<Item = u64> {
+    let posted = lens.posted.as_deref();
+    (0..KINDS).filter_map(move |kind| {
+        let index = index(kind, cell_of_value);
+        (posted?[kind as usize] >> (index & 63) & 1 == 1).then(|| cell(view, kind, index))
+    })
+}
+
+/// A predicate seen through its slot's lens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weighed {
+    pub(super) predicate: Predicate,
+    pub(super) view: u32,
+    /// The cells it may be true in, from the first on and `span` more, cyclically; cell 0 is absence.
+    pub(super) first: u8,
+    pub(super) span: u8,
+    /// How probably an event has a value in the slot.
+    pub(super) present: f32,
+    /// How probably the predicate is true, if so.
+    pub(super) truth: f32,
+}
+
+impl Weighed {
+    pub(super) fn new(predicate: Predicate, view: u32, lens: &Lens, present: f32) -> Weighed {
+        let cell = |code: u32| lens.cell(code.max(1));
+        let (first, last) = (predicate.first(), predicate.last());
+        let (first, span, truth) = match predicate.kind {
+            Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges | Kind::Test => {
+                let (start, end) = (cell(first), cell(last));
+                let share = if first == last { lens.probability_of(first) } else { lens.probability(start, end) };
+                (start, end - start, share)
+            }
+            Kind::Mask => {
+                let mask = predicate.mask();
+                let (start, end) = (cell(mask.trailing_zeros() + 1), cell(64 - mask.leading_zeros()));
+                let share = (1..=64).filter(|code| mask >> (code - 1) & 1 == 1).map(|code| lens.probability_of(code));
+                (start, end - start, share.sum::<f32>().min(1.0))
+            }
+            Kind::Outside => {
+                let (below, above) = (cell(first), cell(last));
+                let inside = if above > below + 1 { lens.probability(below + 1, above - 1) } else { 0.0 };
+                // Cyclically from above to below takes in absence, which pays only where much else is excluded.
+                if inside > 0.5 { (above, below.wrapping_sub(above), 1.0 - inside) } else { (1, 254, 1.0 - inside) }
+            }
+            Kind::NotCodes => (1, 254, 1.0),
+            Kind::Absent => (0, 0, 1.0 - present),
+        };
+        Weighed { predicate, view, first, span, present, truth: truth.clamp(0.0001, 1.0) }
+    }
+
+    pub(super) fn is_absence(&self) -> bool {
+        self.predicate.kind == Kind::Absent
+    }
+
+    /// How probably it is true of an event.
+    pub(super) fn probability(&self) -> f32 {
+        if self.is_absence() { self.truth } else { self.present * self.truth }
+    }
+
+    /// Whether the predicate allows a single code.
+    fn is_equality(&self) -> bool {
+        let first_and_last = (self.predicate.first(), self.predicate.last());
+        match self.predicate.kind {
+            Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges | Kind::Test => {
+                first_and_last.0 == first_and_last.1
+            }
+            Kind::Outside | Kind::NotCodes | Kind::Mask | Kind::Absent => false,
+        }
+    }
+
+    /// The key cell of its range; the whole of the slot if it has none that could be smaller.
+    fn key_cell(&self) -> KeyCell {
+        let last = u16::from(self.first) + u16::from(self.span);
+        if last > 255 { KeyCell::around(1, 255) } else { KeyCell::around(self.first, last as u8) }
+    }
+
+    /// The key that it gives, if it can, and how probably an event has that.
+    pub(super) fn key(&self, lens: &Lens) -> Option<(Choice, f32)> {
+        if self.is_absence() {
+            return None;
+        }
+        if self.is_equality() {
+            return Some((Choice::Equality(self.predicate.slot, self.predicate.first()), self.probability()));
+        }
+        let key_cell = self.key_cell();
+        let (first, last) = key_cell.cells();
+        Some((Choice::Cell(self.view, key_cell), self.present * lens.probability(first, last)))
+    }
+
+    /// The test of its cells as one word: view (16 bits), first cell, span. What does not fit is always true.
+    pub(super) fn word(&self) -> u32 {
+        if self.view < 1 << 16 { self.view << 16 | u32::from(self.first) << 8 | u32::from(self.span) } else { ALWAYS }
+    }
+}
+
+/// The word that is true of every event: slot 0 always has the cell 1.
+pub(super) const ALWAYS: u32 = 1 << 8;
+
+/// Whether a word is true of the event with these cells by view.
+#[inline]
+pub(super) fn passes(word: u32, cells: &[u8]) -> bool {
+    cells[(word >> 16) as usize].wrapping_sub((word >> 8) as u8) <= word as u8
+}
+
+/// What an entry is posted under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Unkeyed,
+    Equality(u32, u32),
+    Cell(u32, KeyCell),
+}
+
+impl Choice {
+    pub(super) fn key(self) -> u64 {
+        match self {
+            Choice::Unkeyed => UNKEYED,
+            Choice::Equality(slot, code) => equality(slot, code),
+            Choice::Cell(view, key_cell) => key_cell.key(view),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_cell_holds_its_range_and_an_event_in_the_range_asks_for_it() {
+        for first in 1..=255_u8 {
+            for last in first..=255 {
+                let key_cell = KeyCell::around(first, last);
+                let (start, end) = key_cell.cells();
+                assert!(start <= first && last <= end, "{first} {last} {key_cell:?}");
+                let width = u32::from(last - first) + 1;
+                assert!(u32::from(end - start) < 4 * width, "{first} {last} {key_cell:?}");
+                let mut lens = Lens::default();
+                key_cell.post(&mut lens);
+                for cell in [first, last] {
+                    assert!(keys_of(&lens, 6, cell).any(|key| key == key_cell.key(6)));
+                }
+            }
+        }
+    }
+}

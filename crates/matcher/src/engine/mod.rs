@@ -1,0 +1,327 @@
+//! The production engine.
+
+mod codes;
+mod dictionary;
+mod keys;
+mod lists;
+mod pages;
+mod patterns;
+mod placement;
+mod reading;
+mod rows;
+mod sets;
+mod slots;
+mod statistics;
+mod subscribers;
+mod table;
+mod translate;
+
+use crate::{Owner, Scratch, SubscriptionId};
+use enroute_filter::{Conjunction, Event, Filter};
+use keys::{keys_of, view};
+use lists::Lists;
+use reading::Generations;
+pub(crate) use reading::Reading;
+use rows::{HEADER, Predicate, Rows, SHARED, predicates};
+use sets::Sets;
+use slots::Slots;
+use statistics::Observations;
+use std::sync::{Mutex, PoisonError};
+use subscribers::Subscribers;
+use table::{Table, hash_number};
+use translate::Translator;
+
+/// The production engine: entries under keys that events seldom have. See the [module's page](self).
+#[derive(Debug)]
+pub struct Engine {
+    slots: Slots,
+    sets: Sets,
+    rows: Rows,
+    row_count: usize,
+    /// A piece of the hash of an entry's predicates, and its row.
+    by_predicates: Table<(u32, u32)>,
+    lists: Lists,
+    unkeyed: usize,
+    subscribers: Subscribers,
+    generations: Generations,
+    /// The next subscription whose entries are to be placed anew.
+    sweep: u32,
+    /// Inserts and removes since the generation began.
+    updates: usize,
+    observations: Mutex<Observations>,
+    secret: u64,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        use std::hash::BuildHasher;
+        let secret = foldhash::fast::RandomState::default().hash_one(0);
+        Engine {
+            slots: Slots::default(),
+            sets: Sets::new(secret),
+            rows: Rows::default(),
+            row_count: 0,
+            by_predicates: Table::default(),
+            lists: Lists::new(secret),
+            unkeyed: 0,
+            subscribers: Subscribers::new(secret),
+            generations: Generations { current: 1, is_mixed: false },
+            sweep: 0,
+            updates: 0,
+            observations: Mutex::default(),
+            secret,
+        }
+    }
+}
+
+impl Engine {
+    /// An engine without subscriptions.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a subscription; false, and nothing changes, if the id is there already.
+    pub fn insert(&mut self, id: SubscriptionId, owner: Owner, filter: &Filter) -> bool {
+        if self.contains(id) {
+            return false;
+        }
+        self.adapt();
+        let (number, owner) = self.subscribers.insert(id, owner);
+        match filter.conjunctions() {
+            [conjunction] => {
+                let row = self.insert_entry(number, owner, conjunction);
+                self.subscribers.set_rows(number, &[row]);
+            }
+            conjunctions => {
+                let rows: Vec<u32> =
+                    conjunctions.iter().map(|conjunction| self.insert_entry(number, owner, conjunction)).collect();
+                self.subscribers.set_rows(number, &rows);
+            }
+        }
+        true
+    }
+
+    /// Finds or stores the entry of a conjunction, for one subscription more; says its row.
+    fn insert_entry(&mut self, subscription: u32, owner: u32, conjunction: &Conjunction) -> u32 {
+        let mut translator = Translator { slots: &mut self.slots, sets: &mut self.sets };
+        let predicates: Vec<Predicate> =
+            conjunction.constraints().iter().map(|constraint| translator.acquire(constraint)).collect();
+        let piece = self.piece(predicates.iter().copied());
+        let found = self
+            .by_predicates
+            .find(spread(piece), |&(other, row)| other == piece && is_same(self.rows.row(row), &predicates));
+        if let Some(&(_, row)) = found {
+            self.release(&predicates);
+            self.share(row, subscription, owner);
+            return row;
+        }
+        let row = self.store(subscription, owner, predicates);
+        self.by_predicates.insert(spread(piece), (piece, row), |&(piece, _)| spread(piece));
+        row
+    }
+
+    /// A piece of a hash that does not depend on the order of the predicates.
+    fn piece(&self, predicates: impl Iterator<Item = Predicate>) -> u32 {
+        let hash = |predicate: Predicate| {
+            let [a, b, c, d] = predicate.words.map(u64::from);
+            let head = hash_number(u64::from(predicate.slot) << 4 | predicate.kind as u64, self.secret);
+            hash_number(hash_number(a << 32 | b, head) ^ (c << 32 | d), self.secret)
+        };
+        let sum = predicates.map(hash).fold(0_u64, u64::wrapping_add);
+        (sum >> 32) as u32 ^ sum as u32
+    }
+
+    fn release(&mut self, predicates: &[Predicate]) {
+        for predicate in predicates {
+            let mut translator = Translator { slots: &mut self.slots, sets: &mut self.sets };
+            if let Some(slot) = translator.release(predicate) {
+                self.observations.get_mut().unwrap_or_else(PoisonError::into_inner).forget(slot);
+            }
+        }
+    }
+
+    /// Adds a subscription to an entry that is there.
+    fn share(&mut self, row: u32, subscription: u32, owner: u32) {
+        let header = self.rows.header_mut(row);
+        if header[0] & SHARED == 0 {
+            let first = std::collections::BTreeMap::from([(header[1], vec![header[0]])]);
+            header[0] = self.subscribers.groups.insert(first) | SHARED;
+        }
+        self.subscribers.groups[header[0] & !SHARED].entry(owner).or_default().push(subscription);
+    }
+
+    /// Removes a subscription; false if there is none of this id.
+    pub fn remove(&mut self, id: SubscriptionId) -> bool {
+        let Some(number) = self.subscribers.find(id) else { return false };
+        let owner = self.subscribers.owner_of(number);
+        for place in 0..self.subscribers.rows(number).len() {
+            let row = self.subscribers.rows(number)[place];
+            self.remove_entry(row, number, owner);
+        }
+        self.subscribers.remove(number);
+        if self.is_empty() {
+            *self = Engine::default();
+        } else {
+            self.adapt();
+        }
+        true
+    }
+
+    /// Takes a subscription off an entry, and the entry away if that was the last.
+    fn remove_entry(&mut self, row: u32, subscription: u32, owner: u32) {
+        let subscriber = self.rows.header_mut(row)[0];
+        if subscriber & SHARED != 0 {
+            let number = subscriber & !SHARED;
+            let group = &mut self.subscribers.groups[number];
+            let list = group.get_mut(&owner).expect("every subscription of a group stands under its owner");
+            let place =
+                list.iter().position(|&other| other == subscription).expect("every subscription is in its group");
+            list.swap_remove(place);
+            if list.is_empty() {
+                group.remove(&owner);
+            }
+            if group.is_empty() {
+                self.subscribers.groups.vacate(number);
+            } else {
+                return;
+            }
+        }
+        let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
+        let piece = self.piece(predicates.iter().copied());
+        self.by_predicates.remove(spread(piece), |&(_, other)| other == row);
+        self.displace(row);
+        self.rows.remove(row);
+        self.row_count -= 1;
+        self.release(&predicates);
+    }
+
+    /// The subscriptions that the event matches, sorted, in place of what `out` held.
+    pub fn matches(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<SubscriptionId>) {
+        out.clear();
+        scratch.begin(0, 0, self.subscribers.bound());
+        let mut reading = std::mem::take(&mut scratch.reading);
+        self.gather(event, &mut reading, scratch);
+        for &row in &reading.candidates {
+            let row = self.rows.row(row);
+            if !reading.satisfies(row, event, &self.slots, &self.sets) {
+                continue;
+            }
+            if row[0] & SHARED == 0 {
+                if scratch.report(row[0]) {
+                    out.push(self.subscribers.id(row[0]));
+                }
+                continue;
+            }
+            for &subscription in self.subscribers.groups[row[0] & !SHARED].values().flatten() {
+                if scratch.report(subscription) {
+                    out.push(self.subscribers.id(subscription));
+                }
+            }
+        }
+        reading.clear();
+        scratch.reading = reading;
+        out.sort_unstable();
+    }
+
+    /// The owners of at least one subscription that the event matches, sorted, in place of what `out` held.
+    ///
+    /// No subscription of an owner is tested after the first that matches.
+    pub fn interested(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<Owner>) {
+        out.clear();
+        scratch.begin(0, 0, self.subscribers.owner_bound());
+        let mut reading = std::mem::take(&mut scratch.reading);
+        self.gather(event, &mut reading, scratch);
+        for &row in &reading.candidates {
+            if out.len() == self.subscribers.owner_count() {
+                break;
+            }
+            let row = self.rows.row(row);
+            if row[0] & SHARED == 0 {
+                if !scratch.is_reported(row[1]) && reading.satisfies(row, event, &self.slots, &self.sets) {
+                    scratch.report(row[1]);
+                    out.push(self.subscribers.owner(row[1]));
+                }
+                continue;
+            }
+            let owners = || self.subscribers.groups[row[0] & !SHARED].keys().copied();
+            if owners().any(|owner| !scratch.is_reported(owner))
+                && reading.satisfies(row, event, &self.slots, &self.sets)
+            {
+                out.extend(owners().filter(|&owner| scratch.report(owner)).map(|owner| self.subscribers.owner(owner)));
+            }
+        }
+        reading.clear();
+        scratch.reading = reading;
+        out.sort_unstable();
+    }
+
+    /// Reads the event, and collects the rows that it may match.
+    fn gather(&self, event: &Event, reading: &mut Reading, scratch: &mut Scratch) {
+        reading.read(event, &self.slots, &self.sets, self.generations);
+        let Reading { keys, cells, present, candidates, .. } = reading;
+        if self.unkeyed > 0 {
+            self.lists.candidates(keys::UNKEYED, cells, candidates);
+        }
+        for &number in &*present {
+            let slot = &self.slots[number];
+            if slot.equalities > 0 {
+                let code = codes::code_of(keys[number as usize]);
+                self.lists.candidates(keys::equality(number, code), cells, candidates);
+            }
+            for (parity, lens) in (0..).zip(&slot.lenses) {
+                if self.generations.is_live(lens.generation, parity) {
+                    let view = view(number, parity);
+                    for key in keys_of(lens, view, cells[view as usize]) {
+                        self.lists.candidates(key, cells, candidates);
+                    }
+                }
+            }
+        }
+        scratch.tested = candidates.len();
+        scratch.events = scratch.events.wrapping_add(1);
+        if scratch.events.is_multiple_of(Observations::EVERY) {
+            self.observe(reading);
+        }
+    }
+
+    /// How many subscriptions there are.
+    pub fn len(&self) -> usize {
+        self.subscribers.len()
+    }
+
+    /// Whether there is no subscription.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is a subscription of this id.
+    pub fn contains(&self, id: SubscriptionId) -> bool {
+        self.subscribers.find(id).is_some()
+    }
+
+    /// An estimate of the bytes in use. Linear in the subscriptions.
+    pub fn memory_usage(&self) -> usize {
+        let observations = self.observations.lock().unwrap_or_else(PoisonError::into_inner).memory_usage();
+        self.slots.memory_usage()
+            + self.sets.memory_usage()
+            + self.rows.memory_usage()
+            + self.by_predicates.memory_usage()
+            + self.lists.memory_usage()
+            + self.subscribers.memory_usage()
+            + observations
+    }
+}
+
+fn spread(piece: u32) -> u64 {
+    hash_number(piece.into(), 0)
+}
+
+/// Whether a row has these predicates, in whatever order; none occurs twice, as each is on another attribute.
+fn is_same(row: &[u32], theirs: &[Predicate]) -> bool {
+    let mut count = 0;
+    let all = predicates(row).all(|mine| {
+        count += 1;
+        theirs.contains(&mine)
+    });
+    all && count == theirs.len() && row.len() >= HEADER
+}

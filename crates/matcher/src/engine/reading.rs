@@ -1,0 +1,213 @@
+//! Reading an event into slots, and testing rows against it.
+
+use super::codes::{Key, code_of, implied_low, number_of, string_code, time_of};
+use super::keys::view;
+use super::rows::{HEADER, Kind, Predicate};
+use super::sets::Sets;
+use super::slots::{Aspect, NO_SLOT, Slots};
+use enroute_filter::{Event, Number, ValueRef};
+
+/// An event as slots see it. Between events all is zero but what slot 0 has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reading {
+    /// By slot: the key of the value (where that is a code, above a low of 0), 0 for none.
+    pub(super) keys: Vec<u64>,
+    /// By view: the cell of the value, 0 for none.
+    pub(super) cells: Vec<u8>,
+    /// The slots that have a value.
+    pub(super) present: Vec<u32>,
+    /// Whether some value shares its key with others.
+    has_inexact: bool,
+    /// Rows that the event may match.
+    pub(super) candidates: Vec<u32>,
+    patterns: Vec<u32>,
+}
+
+/// Which parities have entries, and the generations of their lenses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Generations {
+    pub(super) current: u32,
+    /// Whether entries of the generation before are left.
+    pub(super) is_mixed: bool,
+}
+
+impl Generations {
+    pub(super) fn parity(self) -> u32 {
+        self.current & 1
+    }
+
+    /// Whether entries may have been placed by a lens of this generation.
+    pub(super) fn is_live(self, generation: u32, parity: u32) -> bool {
+        generation != 0 && (self.is_mixed || parity == self.parity())
+    }
+}
+
+impl Reading {
+    /// Fills in the slots of an event's attributes, then the cells by view.
+    pub(super) fn read(&mut self, event: &Event, slots: &Slots, sets: &Sets, generations: Generations) {
+        let bound = slots.bound().max(1);
+        if self.keys.len() < bound {
+            self.keys.resize(bound, 0);
+            self.cells.resize(2 * bound, 0);
+            self.keys[0] = 1 << 32;
+            self.cells[..2].fill(1);
+        }
+        for (name, value) in event.attributes() {
+            let Some(number) = slots.attribute_number(name) else { continue };
+            let attribute = slots.attribute_at(number);
+            self.set(attribute.slot(Aspect::Present), 1 << 32);
+            match value {
+                ValueRef::Bool(bool) => self.set(attribute.slot(Aspect::Bool), (1 + u64::from(bool)) << 32),
+                ValueRef::Int(_) | ValueRef::Float(_) => self.set_key(attribute.slot(Aspect::Number), value),
+                ValueRef::Time(_) => self.set_key(attribute.slot(Aspect::Time), value),
+                ValueRef::String(string) => {
+                    self.set(attribute.slot(Aspect::Order), u64::from(string_code(string)) << 32);
+                    let word = attribute.slot(Aspect::Word);
+                    if word != NO_SLOT {
+                        self.set(word, u64::from(slots.dictionary.code(word, string)) << 32);
+                    }
+                    if attribute.has_patterns {
+                        self.read_patterns(number, string, sets);
+                    }
+                }
+            }
+        }
+        for &slot in &self.present {
+            let code = code_of(self.keys[slot as usize]);
+            for (parity, lens) in (0..).zip(&slots[slot].lenses) {
+                if generations.is_live(lens.generation, parity) {
+                    self.cells[view(slot, parity) as usize] = lens.cell(code);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, slot: u32, key: u64) {
+        if slot != NO_SLOT {
+            self.keys[slot as usize] = key;
+            self.present.push(slot);
+        }
+    }
+
+    fn set_key(&mut self, slot: u32, value: ValueRef<'_>) {
+        if slot != NO_SLOT
+            && let Some(key) = Key::of_value(value)
+        {
+            self.has_inexact |= !key.is_exact;
+            self.set(slot, key.bits);
+        }
+    }
+
+    fn read_patterns(&mut self, attribute: u32, string: &str, sets: &Sets) {
+        let mut patterns = std::mem::take(&mut self.patterns);
+        sets.grams.candidates(attribute, string, &mut patterns);
+        patterns.sort_unstable();
+        patterns.dedup();
+        for &test in &patterns {
+            if sets[test].constraint.matches(Some(ValueRef::String(string))) {
+                self.set(sets[test].slot, 1 << 32);
+            }
+        }
+        patterns.clear();
+        self.patterns = patterns;
+    }
+
+    /// Makes all zero again.
+    pub(super) fn clear(&mut self) {
+        for &slot in &self.present {
+            self.keys[slot as usize] = 0;
+            self.cells[view(slot, 0) as usize] = 0;
+            self.cells[view(slot, 1) as usize] = 0;
+        }
+        self.present.clear();
+        self.candidates.clear();
+        self.has_inexact = false;
+    }
+
+    /// Whether the event satisfies all predicates of a row.
+    #[inline]
+    pub(super) fn satisfies(&self, row: &[u32], event: &Event, slots: &Slots, sets: &Sets) -> bool {
+        let mut rest = &row[HEADER..];
+        while !rest.is_empty() {
+            let (predicate, length) = Predicate::read(rest);
+            if !self.holds(&predicate, event, slots, sets) {
+                return false;
+            }
+            rest = &rest[length..];
+        }
+        true
+    }
+
+    #[inline]
+    fn holds(&self, predicate: &Predicate, event: &Event, slots: &Slots, sets: &Sets) -> bool {
+        let key = self.keys[predicate.slot as usize];
+        let code = code_of(key);
+        let (first, last) = (predicate.first(), predicate.last());
+        let is_within = first <= code && code <= last && key != 0;
+        match predicate.kind {
+            Kind::Codes => is_within,
+            Kind::Keys => {
+                is_within && {
+                    let keys = (with_low(first, implied_low(first)), with_low(last, implied_low(last)));
+                    self.is_between(predicate.slot, key, keys, event, slots)
+                }
+            }
+            Kind::KeysWithLows => {
+                is_within && {
+                    let keys = (with_low(first, predicate.words[2]), with_low(last, predicate.words[3]));
+                    self.is_between(predicate.slot, key, keys, event, slots)
+                }
+            }
+            Kind::Outside => {
+                let keys = (with_low(first, predicate.words[2]), with_low(last, predicate.words[3]));
+                key != 0
+                    && (self.is_between(predicate.slot, key, (0, keys.0), event, slots)
+                        || self.is_between(predicate.slot, key, (keys.1, u64::MAX), event, slots))
+            }
+            Kind::NotCodes => key != 0 && (code < first || code > last),
+            Kind::Edges => is_within && ((code != first && code != last) || passes_test(predicate, event, sets)),
+            Kind::Test => is_within && passes_test(predicate, event, sets),
+            Kind::Mask => code.wrapping_sub(1) < 64 && predicate.mask() >> (code - 1) & 1 == 1,
+            Kind::Absent => key == 0,
+        }
+    }
+
+    /// Whether the slot's value lies between those of two keys. The keys say it, unless the value shares its with others.
+    #[inline]
+    fn is_between(&self, slot: u32, key: u64, (first, last): (u64, u64), event: &Event, slots: &Slots) -> bool {
+        if self.has_inexact && (key == first || key == last) {
+            return is_between_exactly(slot, (first, last), event, slots);
+        }
+        first <= key && key <= last
+    }
+}
+
+#[inline]
+fn with_low(code: u32, low: u32) -> u64 {
+    u64::from(code) << 32 | u64::from(low)
+}
+
+#[cold]
+fn is_between_exactly(slot: u32, (first, last): (u64, u64), event: &Event, slots: &Slots) -> bool {
+    let value = event.get(&slots.attribute_of(slot).name);
+    // Keys beyond those of all values are no bounds.
+    let number = match value {
+        Some(ValueRef::Int(int)) => Number::from(int),
+        Some(ValueRef::Float(float)) => match Number::from_f64(float) {
+            Some(number) => number,
+            None => return false,
+        },
+        Some(ValueRef::Time(time)) => {
+            return (first == 0 || time_of(first) <= time) && (last == u64::MAX || time <= time_of(last));
+        }
+        Some(ValueRef::Bool(_) | ValueRef::String(_)) | None => return false,
+    };
+    (first == 0 || number_of(first) <= number) && (last == u64::MAX || number <= number_of(last))
+}
+
+#[cold]
+fn passes_test(predicate: &Predicate, event: &Event, sets: &Sets) -> bool {
+    let constraint = &sets[predicate.words[2]].constraint;
+    constraint.matches(event.get(constraint.attribute()))
+}

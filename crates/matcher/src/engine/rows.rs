@@ -1,0 +1,182 @@
+//! Rows: each entry (a conjunction, and who asks for it) as a run of 32-bit words in an arena of pages.
+//!
+//! | word | what |
+//! | --- | --- |
+//! | 0 | the subscriber: a subscription's number, or with [`SHARED`] that of a group of subscriptions |
+//! | 1 | the subscriber's owner, unless it is a group |
+//! | 2, 3 | the key under which the entry is posted |
+//! | 4 | the place in the subscription list of that key |
+//! | 5 | words of the row (16 bits), parity of the lenses it was placed by (1 bit) |
+//! | 6... | the predicates, the least likely first |
+//!
+//! A predicate is `slot << 4 | kind`, a first and a last code, and the words its [`Kind`] adds.
+
+use std::mem::size_of;
+
+pub(super) const HEADER: usize = 6;
+/// Marks a subscriber that is a group.
+pub(super) const SHARED: u32 = 1 << 31;
+const PAGE: usize = 1 << 14;
+const NONE: u32 = u32::MAX;
+
+/// What a predicate's words say. Each but `Absent` asks for a value in the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// First to last code; codes decide.
+    Codes = 0,
+    /// First to last key; their lows are the implied ones.
+    Keys = 1,
+    /// First to last key; two words with their lows.
+    KeysWithLows = 2,
+    /// At most the first key, or at least the last; two words with their lows.
+    Outside = 3,
+    /// No code from first to last.
+    NotCodes = 4,
+    /// First to last code, and where the code is the first or the last the test must pass; one word with its number.
+    Edges = 5,
+    /// First to last code, and the test must pass; one word with its number.
+    Test = 6,
+    /// The codes 1 to 64 of which the first and last word are the mask.
+    Mask = 7,
+    /// No value.
+    Absent = 8,
+}
+
+impl Kind {
+    const ALL: [Kind; 9] = [
+        Kind::Codes,
+        Kind::Keys,
+        Kind::KeysWithLows,
+        Kind::Outside,
+        Kind::NotCodes,
+        Kind::Edges,
+        Kind::Test,
+        Kind::Mask,
+        Kind::Absent,
+    ];
+
+    #[inline]
+    pub(super) fn words(self) -> usize {
+        match self {
+            Kind::Codes | Kind::Keys | Kind::NotCodes | Kind::Mask | Kind::Absent => 3,
+            Kind::KeysWithLows | Kind::Outside => 5,
+            Kind::Edges | Kind::Test => 4,
+        }
+    }
+}
+
+/// A predicate as it stands in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Predicate {
+    pub(super) slot: u32,
+    pub(super) kind: Kind,
+    /// First code, last code, and what the kind adds; the rest is zero.
+    pub(super) words: [u32; 4],
+}
+
+impl Predicate {
+    /// Reads the predicate at the front of some words, and says how many it takes.
+    #[inline]
+    pub(super) fn read(words: &[u32]) -> (Predicate, usize) {
+        let kind = Kind::ALL[words[0] as usize & 15];
+        let mut rest = [0; 4];
+        let length = kind.words();
+        rest[..length - 1].copy_from_slice(&words[1..length]);
+        (Predicate { slot: words[0] >> 4, kind, words: rest }, length)
+    }
+
+    pub(super) fn first(&self) -> u32 {
+        self.words[0]
+    }
+
+    pub(super) fn last(&self) -> u32 {
+        self.words[1]
+    }
+
+    pub(super) fn mask(&self) -> u64 {
+        u64::from(self.words[0]) | u64::from(self.words[1]) << 32
+    }
+
+    /// The number of its test, if it has one.
+    pub(super) fn test(&self) -> Option<u32> {
+        matches!(self.kind, Kind::Edges | Kind::Test).then_some(self.words[2])
+    }
+
+    pub(super) fn write(&self, row: &mut Vec<u32>) {
+        row.push(self.slot << 4 | self.kind as u32);
+        row.extend_from_slice(&self.words[..self.kind.words() - 1]);
+    }
+}
+
+/// The predicates of a row.
+pub(super) fn predicates(row: &[u32]) -> impl Iterator<Item = Predicate> {
+    let mut rest = &row[HEADER..];
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (predicate, length) = Predicate::read(rest);
+        rest = &rest[length..];
+        Some(predicate)
+    })
+}
+
+/// The arena. A row is named by where it starts; places of removed rows are used again for rows of the same length.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    pages: Vec<Vec<u32>>,
+    /// By length: the first vacant place, each of which names the next in its first word.
+    vacant: Vec<u32>,
+}
+
+impl Rows {
+    #[inline]
+    pub(super) fn row(&self, row: u32) -> &[u32] {
+        let words = &self.pages[row as usize / PAGE][row as usize % PAGE..];
+        &words[..(words[5] & 0xFFFF) as usize]
+    }
+
+    /// The words before the predicates, and those.
+    pub(super) fn header_mut(&mut self, row: u32) -> &mut [u32; HEADER] {
+        let words = &mut self.pages[row as usize / PAGE][row as usize % PAGE..];
+        words.first_chunk_mut().expect("every row has a header")
+    }
+
+    /// Keeps a row, whose length is filled in; says where it starts.
+    pub(super) fn insert(&mut self, mut row: Vec<u32>) -> u32 {
+        let length = row.len();
+        assert!(length <= PAGE, "predicates beyond a page are one test");
+        row[5] = row[5] & !0xFFFF | length as u32;
+        if self.vacant.len() <= length {
+            self.vacant.resize(length + 1, NONE);
+        }
+        let place = self.vacant[length];
+        if place != NONE {
+            let words = &mut self.pages[place as usize / PAGE][place as usize % PAGE..][..length];
+            self.vacant[length] = words[0];
+            words.copy_from_slice(&row);
+            return place;
+        }
+        if self.pages.last().is_none_or(|page| page.len() + length > PAGE) {
+            // The first page grows as it is filled, so that a small engine is small.
+            self.pages.push(if self.pages.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
+        }
+        let page = self.pages.len() - 1;
+        let start = page * PAGE + self.pages[page].len();
+        self.pages[page].extend_from_slice(&row);
+        u32::try_from(start).ok().filter(|start| start & SHARED == 0).expect("rows take less than 8 GiB")
+    }
+
+    pub(super) fn remove(&mut self, row: u32) {
+        let words = &mut self.pages[row as usize / PAGE][row as usize % PAGE..];
+        let length = (words[5] & 0xFFFF) as usize;
+        words[0] = self.vacant[length];
+        self.vacant[length] = row;
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let pages: usize = self.pages.iter().map(|page| page.capacity() * size_of::<u32>()).sum();
+        pages + self.pages.capacity() * size_of::<Vec<u32>>() + self.vacant.capacity() * size_of::<u32>()
+    }
+}

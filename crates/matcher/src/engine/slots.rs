@@ -1,0 +1,259 @@
+//! Attributes, and the slots into which their values are read.
+//!
+//! A slot is one aspect of an attribute that predicates ask about: that it is there, its value as a bool, a number or a time,
+//! its string in the order of strings, which of the strings that operands name it is, whether it passes some test of
+//! patterns. Slots exist while a predicate uses them. Slot 0 belongs to no attribute and always has the code 1.
+
+use super::dictionary::{Codes, Dictionary};
+use super::pages::Pages;
+use super::statistics::{Lens, Sample};
+use super::table::Table;
+use std::hash::BuildHasher;
+use std::mem::size_of;
+use std::sync::Arc;
+
+pub(super) const NO_SLOT: u32 = u32::MAX;
+
+/// Which aspect of its attribute a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aspect {
+    /// 1 if there is a value.
+    Present,
+    /// 1 for false, 2 for true.
+    Bool,
+    /// The key of a number.
+    Number,
+    /// The key of a time.
+    Time,
+    /// The code of a string in the order of strings.
+    Order,
+    /// The code of a string in the dictionary.
+    Word,
+    /// 1 if the test of this number passes, which only strings can.
+    Pattern(u32),
+}
+
+/// How many aspects an attribute has one slot for each of; patterns have as many slots as there are tests.
+const ASPECTS: usize = 6;
+
+impl Aspect {
+    fn index(self) -> Option<usize> {
+        match self {
+            Aspect::Present => Some(0),
+            Aspect::Bool => Some(1),
+            Aspect::Number => Some(2),
+            Aspect::Time => Some(3),
+            Aspect::Order => Some(4),
+            Aspect::Word => Some(5),
+            Aspect::Pattern(_) => None,
+        }
+    }
+}
+
+/// An attribute that some predicate names.
+#[derive(Clone, Debug)]
+pub(super) struct Attribute {
+    pub(super) name: Arc<str>,
+    /// Uses by slots and tests.
+    users: u32,
+    /// By aspect; [`NO_SLOT`] where there is none.
+    slots: [u32; ASPECTS],
+    /// Its tests of patterns, if there are any: see [`super::patterns`].
+    pub(super) has_patterns: bool,
+}
+
+/// A slot. See the [module's page](self).
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) attribute: u32,
+    pub(super) aspect: Aspect,
+    /// How many predicates use it.
+    pub(super) users: u32,
+    /// How many entries are posted under an equality of this slot.
+    pub(super) equalities: u32,
+    /// Operands, which tell something of values as long as no event was seen.
+    pub(super) operands: Sample,
+    /// By parity of the generation.
+    pub(super) lenses: [Lens; 2],
+    words: Option<Box<Codes>>,
+}
+
+/// All attributes and slots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slots {
+    attributes: Pages<Attribute>,
+    by_name: Table<u32>,
+    slots: Vec<Slot>,
+    vacant: Vec<u32>,
+    pub(super) dictionary: Dictionary,
+    hasher: foldhash::fast::RandomState,
+}
+
+impl Slots {
+    /// The number of the attribute of this name, if there is a predicate on it.
+    #[inline]
+    pub(super) fn attribute_number(&self, name: &str) -> Option<u32> {
+        let hash = self.hasher.hash_one(name.as_bytes());
+        self.by_name.find(hash, |&number| *self.attributes[number].name == *name).copied()
+    }
+
+    #[inline]
+    pub(super) fn attribute_at(&self, number: u32) -> &Attribute {
+        &self.attributes[number]
+    }
+
+    /// The attribute of a slot.
+    pub(super) fn attribute_of(&self, slot: u32) -> &Attribute {
+        &self.attributes[self.slots[slot as usize].attribute]
+    }
+
+    /// One use more of an attribute.
+    pub(super) fn acquire_attribute(&mut self, name: &Arc<str>) -> u32 {
+        if let Some(number) = self.attribute_number(name) {
+            self.attributes[number].users += 1;
+            return number;
+        }
+        let attribute = Attribute { name: name.clone(), users: 1, slots: [NO_SLOT; ASPECTS], has_patterns: false };
+        let number = self.attributes.insert(attribute);
+        let (hasher, attributes) = (&self.hasher, &self.attributes);
+        let hash_of = |&number: &u32| hasher.hash_one(attributes[number].name.as_bytes());
+        self.by_name.insert(hash_of(&number), number, hash_of);
+        number
+    }
+
+    /// One use less of an attribute.
+    pub(super) fn release_attribute(&mut self, number: u32) {
+        self.attributes[number].users -= 1;
+        if self.attributes[number].users == 0 {
+            let hash = self.hasher.hash_one(self.attributes[number].name.as_bytes());
+            self.by_name.remove(hash, |&other| other == number);
+            self.attributes[number].name = Arc::from("");
+            self.attributes.vacate(number);
+        }
+    }
+
+    pub(super) fn attribute_mut(&mut self, number: u32) -> &mut Attribute {
+        &mut self.attributes[number]
+    }
+
+    /// One use more of an aspect of an attribute; says its slot.
+    pub(super) fn acquire(&mut self, name: &Arc<str>, aspect: Aspect) -> u32 {
+        let known = aspect
+            .index()
+            .and_then(|index| self.attribute_number(name).map(|number| self.attributes[number].slots[index]));
+        if let Some(slot) = known.filter(|&slot| slot != NO_SLOT) {
+            self.slots[slot as usize].users += 1;
+            return slot;
+        }
+        let attribute = self.acquire_attribute(name);
+        if self.slots.is_empty() {
+            self.slots.push(Slot::new(attribute, Aspect::Present));
+        }
+        let new = Slot::new(attribute, aspect);
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = new;
+                slot
+            }
+            None => {
+                self.slots.push(new);
+                self.slots.len() as u32 - 1
+            }
+        };
+        if let Some(index) = aspect.index() {
+            self.attributes[attribute].slots[index] = slot;
+        }
+        slot
+    }
+
+    /// One more use of a slot that is in use.
+    pub(super) fn use_again(&mut self, slot: u32) {
+        self.slots[slot as usize].users += 1;
+    }
+
+    /// One use less of a slot; whether that was the last.
+    pub(super) fn release(&mut self, slot: u32) -> bool {
+        let place = &mut self.slots[slot as usize];
+        place.users -= 1;
+        if place.users > 0 {
+            return false;
+        }
+        let Slot { attribute, aspect, .. } = *place;
+        *place = Slot::new(attribute, aspect);
+        place.users = 0;
+        if let Some(index) = aspect.index() {
+            self.attributes[attribute].slots[index] = NO_SLOT;
+        }
+        self.vacant.push(slot);
+        self.release_attribute(attribute);
+        true
+    }
+
+    /// One use more of a string as an operand in a slot of words; says its code.
+    pub(super) fn acquire_word(&mut self, slot: u32, text: &str) -> u32 {
+        let codes = self.slots[slot as usize].words.get_or_insert_default();
+        self.dictionary.acquire(slot, text, codes)
+    }
+
+    /// One use less of the string with this code.
+    pub(super) fn release_word(&mut self, slot: u32, code: u32) {
+        let codes = self.slots[slot as usize].words.as_mut().expect("a slot with words in use");
+        self.dictionary.release(slot, code, codes);
+    }
+
+    /// Every slot's number is smaller.
+    pub(super) fn bound(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let slot = |slot: &Slot| {
+            slot.operands.memory_usage()
+                + slot.lenses.iter().map(Lens::memory_usage).sum::<usize>()
+                + slot.words.as_ref().map_or(0, |words| size_of::<Codes>() + words.memory_usage())
+        };
+        self.attributes.memory_usage()
+            + self.attributes.iter().map(|attribute| attribute.name.len() + 16).sum::<usize>()
+            + self.by_name.memory_usage()
+            + self.slots.capacity() * size_of::<Slot>()
+            + self.slots.iter().map(slot).sum::<usize>()
+            + self.vacant.capacity() * size_of::<u32>()
+            + self.dictionary.memory_usage()
+    }
+}
+
+impl Attribute {
+    #[inline]
+    pub(super) fn slot(&self, aspect: Aspect) -> u32 {
+        aspect.index().map_or(NO_SLOT, |index| self.slots[index])
+    }
+}
+
+impl Slot {
+    fn new(attribute: u32, aspect: Aspect) -> Slot {
+        Slot {
+            attribute,
+            aspect,
+            users: 1,
+            equalities: 0,
+            operands: Sample::default(),
+            lenses: Default::default(),
+            words: None,
+        }
+    }
+}
+
+impl std::ops::Index<u32> for Slots {
+    type Output = Slot;
+
+    #[inline]
+    fn index(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Slots {
+    fn index_mut(&mut self, slot: u32) -> &mut Slot {
+        &mut self.slots[slot as usize]
+    }
+}

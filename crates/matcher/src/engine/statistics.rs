@@ -1,0 +1,202 @@
+//! Running statistics: what values look like, and the lenses that divide them into cells.
+
+use std::mem::size_of;
+
+/// The most codes that a sample keeps.
+const SAMPLE: usize = 256;
+/// The most cells of a lens; cell 0 is absence.
+pub(super) const CELLS: usize = 255;
+
+/// Codes seen lately: the first [`SAMPLE`] as they come, later ones in place of others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    codes: Vec<u32>,
+    seen: u32,
+}
+
+impl Sample {
+    pub(super) fn add(&mut self, code: u32) {
+        self.seen = self.seen.wrapping_add(1);
+        if self.codes.len() < SAMPLE {
+            self.codes.push(code);
+            return;
+        }
+        // Late values replace one in four times: the sample turns over in about a thousand values, and follows a drift.
+        let mixed = self.seen.wrapping_mul(0x9E37_79B9);
+        if mixed >> 30 == 0 {
+            self.codes[(mixed >> 16) as usize % SAMPLE] = code;
+        }
+    }
+
+    pub(super) fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.codes.capacity() * size_of::<u32>()
+    }
+}
+
+/// Divides the codes of a slot into cells of about equal probability, numbered from 1 in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lens {
+    /// The generation it was made for; 0 if it never was.
+    pub(super) generation: u32,
+    /// The least code of the sample.
+    least: u32,
+    /// The first codes of the cells 2, 3, ...
+    bounds: Box<[u32]>,
+    /// The probability, in 1/65535, of all cells up to this one.
+    cumulative: Box<[u16]>,
+    /// By kind of key cell: those under which entries are posted, folded into 64 bits. See [`super::keys`].
+    pub(super) posted: Option<Box<[u64; 17]>>,
+}
+
+impl Lens {
+    /// From samples of codes, in any order.
+    pub(super) fn new(generation: u32, mut codes: Vec<u32>) -> Lens {
+        codes.sort_unstable();
+        let total = codes.len().max(1);
+        let cells = CELLS.min(codes.len().max(1));
+        let mut bounds: Vec<u32> = Vec::with_capacity(cells);
+        let mut cumulative: Vec<u16> = Vec::with_capacity(cells);
+        let share = |count: usize| (count * 65_535 / total) as u16;
+        for cell in 1..cells {
+            let start = cell * total / cells;
+            let bound = codes[start];
+            if bound > codes[0] && bounds.last().is_none_or(|&last| bound > last) {
+                cumulative.push(share(codes.partition_point(|&code| code < bound)));
+                bounds.push(bound);
+            }
+        }
+        cumulative.push(65_535);
+        Lens {
+            generation,
+            least: codes.first().copied().unwrap_or(0),
+            bounds: bounds.into(),
+            cumulative: cumulative.into(),
+            posted: None,
+        }
+    }
+
+    /// The cell of a code that is not absence's.
+    #[inline]
+    pub(super) fn cell(&self, code: u32) -> u8 {
+        (1 + self.bounds.partition_point(|&bound| bound <= code)) as u8
+    }
+
+    /// The probability of the cells from `first` to `last`, given that there is a value.
+    pub(super) fn probability(&self, first: u8, last: u8) -> f32 {
+        let up_to = |cell: usize| match cell {
+            0 => 0,
+            _ => i32::from(self.cumulative[(cell - 1).min(self.cumulative.len() - 1)]),
+        };
+        let share = up_to(last.into()) - up_to(usize::from(first) - 1);
+        share as f32 / 65_535.0 + 0.001
+    }
+
+    /// The probability of one code.
+    pub(super) fn probability_of(&self, code: u32) -> f32 {
+        let cell = self.cell(code);
+        let whole = self.probability(cell, cell);
+        let index = usize::from(cell);
+        let start = if index > 1 { self.bounds[index - 2] } else { self.least };
+        // What is frequent has a cell that starts with it.
+        if start == code { whole } else { whole / 4.0 }
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let posted = if self.posted.is_some() { size_of::<[u64; 17]>() } else { 0 };
+        size_of_val(&*self.bounds) + size_of_val(&*self.cumulative) + posted
+    }
+}
+
+/// What matching has seen of one slot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) present: f32,
+    pub(super) sample: Sample,
+}
+
+/// What matching has seen: one event in [`Observations::EVERY`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Observations {
+    pub(super) events: f32,
+    pub(super) slots: Vec<Seen>,
+}
+
+impl Observations {
+    /// How many events pass by for one that is looked at.
+    pub(super) const EVERY: u32 = 8;
+    /// After so many, all counts are halved, so that old ones fade.
+    const FADE: f32 = 8192.0;
+
+    pub(super) fn begin(&mut self) {
+        self.events += 1.0;
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.events >= Self::FADE
+    }
+
+    pub(super) fn fade(&mut self) {
+        self.events /= 2.0;
+        self.slots.iter_mut().for_each(|seen| seen.present /= 2.0);
+    }
+
+    pub(super) fn add(&mut self, slot: u32, code: u32) {
+        let slot = slot as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, Seen::default());
+        }
+        self.slots[slot].present += 1.0;
+        self.slots[slot].sample.add(code);
+    }
+
+    pub(super) fn forget(&mut self, slot: u32) {
+        if let Some(seen) = self.slots.get_mut(slot as usize) {
+            *seen = Seen::default();
+        }
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.slots.capacity() * size_of::<Seen>()
+            + self.slots.iter().map(|seen| seen.sample.memory_usage()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_about_equally_probable_and_in_order() {
+        // Values as skewed as can be: powers.
+        let codes: Vec<u32> = (0..1_000).map(|number| 10 + number * number * number).collect();
+        let lens = Lens::new(1, codes.clone());
+        assert!(codes.windows(2).all(|pair| lens.cell(pair[0]) <= lens.cell(pair[1])));
+        assert_eq!((lens.cell(1), lens.cell(u32::MAX)), (1, CELLS as u8));
+        for cell in 1..=CELLS as u8 {
+            assert!(lens.probability(cell, cell) < 0.008, "{cell}");
+        }
+        assert!((lens.probability(1, 128) - 0.5).abs() < 0.02);
+    }
+
+    #[test]
+    fn a_frequent_code_has_a_cell_of_its_own() {
+        let lens = Lens::new(1, [vec![5; 50], vec![7; 30], (100..120).collect()].concat());
+        assert!(lens.cell(5) < lens.cell(7) && lens.cell(7) < lens.cell(100));
+        assert!((lens.probability_of(5) - 0.5).abs() < 0.02 && (lens.probability_of(7) - 0.3).abs() < 0.02);
+        let empty = Lens::new(1, Vec::new());
+        assert_eq!((empty.cell(1), empty.cell(9)), (1, 1));
+    }
+
+    #[test]
+    fn samples_follow_a_drift() {
+        let mut sample = Sample::default();
+        (0..2_000).for_each(|_| sample.add(1));
+        (0..20_000).for_each(|_| sample.add(2));
+        let old = sample.codes().iter().filter(|&&code| code == 1).count();
+        assert!(old < 20 && sample.codes().len() == SAMPLE, "{old}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Who asks for an entry: subscriptions, their owners, and groups of subscriptions that ask for the same.
+
+use super::pages::Pages;
+use super::table::{Table, hash_number};
+use crate::{Owner, SubscriptionId};
+use std::collections::BTreeMap;
+use std::mem::size_of;
+
+/// Marks rows that are a list of several.
+const SEVERAL: u32 = 1 << 31;
+/// The rows of FALSE.
+const NO_ROWS: u32 = u32::MAX;
+
+/// A subscription.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subscription {
+    pub(super) id: SubscriptionId,
+    pub(super) owner: u32,
+    /// Its row; with [`SEVERAL`] the number of a list of rows; or [`NO_ROWS`], which vacant places have too.
+    rows: u32,
+}
+
+/// Subscriptions that ask for the same entry, by owner.
+pub(super) type Group = BTreeMap<u32, Vec<u32>>;
+
+#[derive(Clone, Copy, Debug)]
+struct OwnerUse {
+    owner: Owner,
+    subscriptions: u32,
+}
+
+/// All subscriptions, owners and groups.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Subscribers {
+    subscriptions: Pages<Subscription>,
+    /// A piece of the id's hash, and the subscription's number.
+    by_id: Table<(u32, u32)>,
+    lists: Pages<Box<[u32]>>,
+    owners: Pages<OwnerUse>,
+    by_owner: Table<u32>,
+    pub(super) groups: Pages<Group>,
+    count: usize,
+    owner_count: usize,
+    secret: u64,
+}
+
+fn spread(piece: u32) -> u64 {
+    hash_number(piece.into(), 0)
+}
+
+impl Subscribers {
+    pub(super) fn new(secret: u64) -> Subscribers {
+        Subscribers { secret, ..Subscribers::default() }
+    }
+
+    fn piece(&self, id: SubscriptionId) -> u32 {
+        hash_number(id.0, self.secret) as u32
+    }
+
+    pub(super) fn find(&self, id: SubscriptionId) -> Option<u32> {
+        let piece = self.piece(id);
+        let same = |&(other, number): &(u32, u32)| other == piece && self.subscriptions[number].id == id;
+        self.by_id.find(spread(piece), same).map(|&(_, number)| number)
+    }
+
+    /// Adds a subscription that is not there, without rows; says its number and its owner's.
+    pub(super) fn insert(&mut self, id: SubscriptionId, owner: Owner) -> (u32, u32) {
+        let hash = hash_number(owner.0, self.secret);
+        let known = self.by_owner.find(hash, |&number| self.owners[number].owner == owner).copied();
+        let owner = known.unwrap_or_else(|| {
+            let number = self.owners.insert(OwnerUse { owner, subscriptions: 0 });
+            let (owners, secret) = (&self.owners, self.secret);
+            self.by_owner.insert(hash, number, |&number| hash_number(owners[number].owner.0, secret));
+            self.owner_count += 1;
+            number
+        });
+        self.owners[owner].subscriptions += 1;
+        let number = self.subscriptions.insert(Subscription { id, owner, rows: NO_ROWS });
+        let piece = self.piece(id);
+        self.by_id.insert(spread(piece), (piece, number), |&(piece, _)| spread(piece));
+        self.count += 1;
+        (number, owner)
+    }
+
+    /// Notes the rows of a subscription.
+    pub(super) fn set_rows(&mut self, number: u32, rows: &[u32]) {
+        self.subscriptions[number].rows = match rows {
+            [] => NO_ROWS,
+            [row] => *row,
+            several => self.lists.insert(several.into()) | SEVERAL,
+        };
+    }
+
+    /// The rows of a subscription.
+    pub(super) fn rows(&self, number: u32) -> &[u32] {
+        let rows = &self.subscriptions[number].rows;
+        match *rows {
+            NO_ROWS => &[],
+            list if list & SEVERAL != 0 => &self.lists[list & !SEVERAL],
+            _ => std::slice::from_ref(rows),
+        }
+    }
+
+    /// Removes a subscription whose rows no longer name it.
+    pub(super) fn remove(&mut self, number: u32) {
+        let Subscription { id, owner, rows } = self.subscriptions[number];
+        let piece = self.piece(id);
+        self.by_id.remove(spread(piece), |&(_, other)| other == number);
+        if rows != NO_ROWS && rows & SEVERAL != 0 {
+            self.lists[rows & !SEVERAL] = Box::default();
+            self.lists.vacate(rows & !SEVERAL);
+        }
+        self.subscriptions[number].rows = NO_ROWS;
+        self.subscriptions.vacate(number);
+        self.count -= 1;
+        self.owners[owner].subscriptions -= 1;
+        if self.owners[owner].subscriptions == 0 {
+            let hash = hash_number(self.owners[owner].owner.0, self.secret);
+            self.by_owner.remove(hash, |&other| other == owner);
+            self.owners.vacate(owner);
+            self.owner_count -= 1;
+        }
+    }
+
+    pub(super) fn id(&self, number: u32) -> SubscriptionId {
+        self.subscriptions[number].id
+    }
+
+    pub(super) fn owner_of(&self, number: u32) -> u32 {
+        self.subscriptions[number].owner
+    }
+
+    pub(super) fn owner(&self, number: u32) -> Owner {
+        self.owners[number].owner
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn owner_count(&self) -> usize {
+        self.owner_count
+    }
+
+    /// Every subscription's number is smaller.
+    pub(super) fn bound(&self) -> usize {
+        self.subscriptions.bound()
+    }
+
+    /// Every owner's number is smaller.
+    pub(super) fn owner_bound(&self) -> usize {
+        self.owners.bound()
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let group = |group: &Group| group.values().map(|list| 40 + list.capacity() * size_of::<u32>()).sum::<usize>();
+        self.subscriptions.memory_usage()
+            + self.by_id.memory_usage()
+            + self.lists.memory_usage()
+            + self.lists.iter().map(|rows| size_of_val(&**rows)).sum::<usize>()
+            + self.owners.memory_usage()
+            + self.by_owner.memory_usage()
+            + self.groups.memory_usage()
+            + self.groups.iter().map(group).sum::<usize>()
+    }
+}
