@@ -181,3 +181,13 @@ async fn a_goodbye_is_told_to_the_neighbour() {
     assert!(error.contains("shutting down") || error.contains("refused"), "{error}");
     assert!(status.broker.links.is_empty());
 }
+
+#[cfg(feature = "quic")]
+#[tokio::test]
+async fn a_link_over_quic() {
+    let listen: Multiaddr = "/ip4/127.0.0.1/udp/0/quic-v1".parse().unwrap();
+    let a = within("start", Node::builder().listen(listen.clone()).start()).await.unwrap();
+    let b = within("start", Node::builder().listen(listen).peer(address(&a)).start()).await.unwrap();
+    linked(&a, &[&b]).await;
+    assert_delivers(&client(&a).await, &client(&b).await, 1).await;
+}
