@@ -5,3 +5,4 @@ mod files;
 mod filters;
 mod network;
 mod program;
+mod six;

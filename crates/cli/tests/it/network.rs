@@ -3,11 +3,11 @@
 use crate::files::Scratch;
 use crate::program::{Running, enroute, run};
 
-const JANUARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/nyc-2013-01.jsonl.gz");
+pub(crate) const JANUARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/nyc-2013-01.jsonl.gz");
 
 /// A running broker.
-struct Broker {
-    running: Running,
+pub(crate) struct Broker {
+    pub(crate) running: Running,
     id: String,
     /// With /p2p/ID.
     address: String,
@@ -19,7 +19,7 @@ impl Broker {
         Broker::start_at("/ip4/127.0.0.1/tcp/0", more)
     }
 
-    fn start_at(listen: &str, more: &[&str]) -> Broker {
+    pub(crate) fn start_at(listen: &str, more: &[&str]) -> Broker {
         let mut running = Running::start(&[&["run", "--listen", listen], more].concat());
         let id = running.line().strip_prefix("id ").unwrap().to_owned();
         let peer = running.line().strip_prefix("peer ").unwrap().to_owned();
@@ -34,7 +34,7 @@ impl Broker {
     }
 
     /// A subscriber whose subscription is in force.
-    fn subscriber(&self, arguments: &[&str]) -> Running {
+    pub(crate) fn subscriber(&self, arguments: &[&str]) -> Running {
         let mut running = Running::start(&[&["sub", "--broker", &self.address], arguments].concat());
         running.told("in force at ");
         running
