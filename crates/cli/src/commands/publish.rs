@@ -11,18 +11,22 @@ use crate::table::count;
 use crate::{arguments, filter_text};
 use clap::Args;
 use enroute_broker::Receipt;
-use enroute_client::{Client, ClientError};
+use enroute_client::{Client, ClientError, Publication};
 use enroute_filter::{Filter, JsonReader};
 use feed::{Feed, Item};
-use futures::StreamExt;
-use futures::stream::FuturesOrdered;
 use indicatif::{ProgressBar, ProgressStyle};
 use pace::Pace;
+use std::collections::VecDeque;
+use std::future::pending;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// Publications on their way whose receipts are still to come.
 const WINDOW: usize = 1024;
+
+/// How long receipts are waited for when the rest has been cut short.
+const LAST_RECEIPTS: Duration = Duration::from_secs(2);
 
 /// The options.
 #[derive(Args)]
@@ -67,6 +71,8 @@ struct Publisher {
     strict: bool,
     /// When the next event may go; none if it always may.
     pace: Option<Pace>,
+    /// What is on its way, with the lines it came from, in order.
+    receipts: VecDeque<(u64, Publication)>,
     progress: ProgressBar,
     tally: Tally,
 }
@@ -83,6 +89,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
             feed,
             strict: options.strict,
             pace: options.rate.map(Pace::new),
+            receipts: VecDeque::new(),
             progress: progress(),
             tally: Tally::default(),
         };
@@ -108,18 +115,17 @@ async fn connect(broker: &BrokerOption, filters: Vec<Filter>) -> Result<Client, 
 impl Publisher {
     /// Publishes all there is; receipts are taken in while later events are already on their way.
     async fn publish_all(&mut self) -> Result<(), Failure> {
-        let mut receipts = FuturesOrdered::new();
         let mut more = true;
-        while more || !receipts.is_empty() {
+        while more || !self.receipts.is_empty() {
             tokio::select! {
-                Some((line, receipt)) = receipts.next() => more &= self.take_in(line, receipt)?,
-                item = next(&mut self.feed, &self.pace), if more && receipts.len() < WINDOW => match item {
+                (line, receipt) = first(&mut self.receipts) => more &= self.take_in(line, receipt)?,
+                item = next(&mut self.feed, &self.pace), if more && self.receipts.len() < WINDOW => match item {
                     None => more = false,
                     Some(Item::Event { line, event, arrays }) => {
                         self.pace.as_mut().map(Pace::advance);
                         self.note_arrays(line, arrays);
                         let publication = self.client.publish_nowait(event).await.map_err(|error| lost(&error))?;
-                        receipts.push_back(async move { (line, publication.await) });
+                        self.receipts.push_back((line, publication));
                     }
                     Some(Item::Bad { line, message }) => more = self.refuse(line, &message),
                     Some(Item::Failed(error)) => return Err(Failure::new("cannot read on").because(&error)),
@@ -146,6 +152,14 @@ impl Publisher {
         }
     }
 
+    async fn take_in_the_rest(&mut self) -> Result<(), Failure> {
+        while !self.receipts.is_empty() {
+            let (line, receipt) = first(&mut self.receipts).await;
+            self.take_in(line, receipt)?;
+        }
+        Ok(())
+    }
+
     /// Reports a line that is not published; whether to go on.
     fn refuse(&mut self, line: u64, message: &str) -> bool {
         self.tally.bad += 1;
@@ -162,7 +176,9 @@ impl Publisher {
         self.tally.arrays += arrays;
     }
 
+    /// Ends the session and says what has come of it. What was on its way when something cut the rest short is counted too.
     async fn finish(&mut self, took: Duration) {
+        let _ = timeout(LAST_RECEIPTS, self.take_in_the_rest()).await;
         say_goodbye(&self.client).await;
         self.progress.finish_and_clear();
         let Tally { published, destinations, incomplete, bad, arrays } = &self.tally;
@@ -184,6 +200,14 @@ impl Publisher {
         }
         tell(text);
     }
+}
+
+/// The receipt of what was published first. Cancelling the wait loses nothing; without anything on its way it is endless.
+async fn first(receipts: &mut VecDeque<(u64, Publication)>) -> (u64, Result<Receipt, ClientError>) {
+    let Some((line, publication)) = receipts.front_mut() else { return pending().await };
+    let taken = (*line, publication.await);
+    receipts.pop_front();
+    taken
 }
 
 /// The next item, when its time has come. Cancelling the wait changes nothing.
