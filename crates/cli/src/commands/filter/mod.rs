@@ -18,12 +18,12 @@ pub(crate) enum FilterCommand {
     Explain(ExplainOptions),
     /// Match filters against events: JSON lines {"filter":"…","event":{…}} on standard input
     ///
-    /// Answers a line for each line: {"match":true|false} or {"error":{"kind":…,"message":…,"span":[from,to]}}. The span
+    /// Answers a line for each line: `{"match":true|false}` or `{"error":{"kind":…,"message":…,"span":[from,to]}}`. The span
     /// counts bytes of the filter; it is null for an error elsewhere. Bad lines change nothing for the others.
     Eval(EvalOptions),
     /// Compare filters: JSON lines {"f":"…","g":"…"} on standard input
     ///
-    /// Answers a line for each line: {"relation":"equal|covers|covered|overlaps|disjoint","exact":true|false}, or an error
+    /// Answers a line for each line: `{"relation":"equal|covers|covered|overlaps|disjoint","exact":true|false}`, or an error
     /// as `eval` does, with "in" saying whether f or g is meant. What is not decided is "overlaps", not exact.
     Covers,
 }
