@@ -91,7 +91,7 @@ impl Workload {
         let generator: Box<dyn Generator> = match self {
             Workload::W1 => Box::new(predicates::Predicates::new(600, 5, 20, &mut random)),
             Workload::W1b => Box::new(predicates::Predicates::new(50, 5, 15, &mut random)),
-            Workload::W2 => Box::new(zipf::ZipfAttributes::new()),
+            Workload::W2 => Box::new(zipf::ZipfAttributes::new(1_000, 10_000)),
             Workload::W3 => Box::new(stocks::Stocks::new(&mut random)),
             Workload::W4 => Box::new(ranges::Ranges::new(0.5)),
             Workload::W4b => Box::new(ranges::Ranges::new(0.7)),

@@ -1,0 +1,18 @@
+//! Measures the matching engine beside the systems of the literature, on workloads that anyone can draw again.
+//!
+//! - [`workload`]: seeded subscriptions and events.
+//! - [`contender`]: the engines, and one peer ([`atree`]).
+//! - [`measure`] and [`report`]: one run of some engines on one workload.
+//! - [`allocation`], [`clock`], [`random`]: what measuring and drawing need.
+
+pub mod allocation;
+#[cfg(feature = "a-tree")]
+pub mod atree;
+pub mod clock;
+pub mod contender;
+pub mod machine;
+pub mod measure;
+pub mod paper;
+pub mod random;
+pub mod report;
+pub mod workload;

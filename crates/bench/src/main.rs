@@ -1,0 +1,156 @@
+//! `enroute-bench`: measures engines on a workload, or does the papers' experiments again.
+//!
+//! Exit codes: 0 done, 1 an engine's results were wrong or a file could not be written, 2 the command line makes no sense.
+
+use clap::{Parser, Subcommand};
+use enroute_bench::allocation::CountingAllocator;
+use enroute_bench::contender;
+use enroute_bench::machine::Circumstances;
+use enroute_bench::measure::{Plan, measure};
+use enroute_bench::report::Report;
+use enroute_bench::workload::Workload;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Measures matching engines side by side, on workloads that anyone can draw again.
+#[derive(Parser)]
+#[command(name = "enroute-bench", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure engines on one workload
+    Match(MatchOptions),
+    /// Do the papers' experiments again: tables and plots
+    Paper(PaperOptions),
+}
+
+#[derive(clap::Args)]
+struct MatchOptions {
+    /// The input
+    #[arg(long, value_enum)]
+    workload: Workload,
+    /// How many subscriptions
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    subscriptions: u32,
+    /// The engines, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "enroute,naive", value_parser = engine_name)]
+    engines: Vec<&'static str>,
+    /// How many events; slow engines get fewer
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    events: u32,
+    /// How often each engine gets the events
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// How many seconds one engine may take for matching, and how many for removing
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// How many seconds one engine may take to take all subscriptions before it is given up
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
+    build_seconds: u32,
+    /// How many events are also checked against every filter by itself
+    #[arg(long, default_value_t = 32)]
+    checked: usize,
+    /// Do not look for the slowest update, which takes a second build
+    #[arg(long)]
+    no_slowest: bool,
+    /// Another seed gives another input
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct PaperOptions {
+    /// Smaller inputs and fewer runs, for a look
+    #[arg(long)]
+    quick: bool,
+    /// Where tables and plots go
+    #[arg(long, value_name = "DIRECTORY", default_value = "docs/bench")]
+    output: PathBuf,
+}
+
+fn engine_name(text: &str) -> Result<&'static str, String> {
+    let names = contender::names();
+    match names.iter().find(|name| **name == text) {
+        Some(name) => Ok(name),
+        None => Err(format!("known are {}", names.join(", "))),
+    }
+}
+
+/// The JSON file.
+#[derive(Serialize)]
+struct Document<'a> {
+    workload: &'static str,
+    seed: u64,
+    circumstances: &'a Circumstances,
+    report: &'a Report,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Match(options) => run_match(options),
+        Command::Paper(options) => run_paper(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("enroute-bench: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_paper(options: &PaperOptions) -> Result<(), String> {
+    let differences = enroute_bench::paper::run(&options.output, options.quick)
+        .map_err(|error| format!("cannot write to {}: {error}", options.output.display()))?;
+    if differences.is_empty() { Ok(()) } else { Err(format!("results differ:\n{}", differences.join("\n"))) }
+}
+
+fn run_match(options: MatchOptions) -> Result<(), String> {
+    let circumstances = Circumstances::now();
+    let input = options.workload.open(options.seed);
+    let mut engines = options.engines;
+    let mut seen = Vec::new();
+    engines.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(*name);
+            true
+        }
+    });
+    let plan = Plan {
+        engines,
+        subscriptions: options.subscriptions as usize,
+        events: options.events as usize,
+        checked: options.checked,
+        rounds: options.rounds as usize,
+        time: Duration::from_secs(options.seconds.into()),
+        build_time: Duration::from_secs(options.build_seconds.into()),
+        slowest: !options.no_slowest,
+        seed: options.seed,
+    };
+    let report = measure(&input, &plan);
+    println!("workload {}, seed {}", options.workload.name(), options.seed);
+    print!("{report}");
+    if let Some(path) = &options.json {
+        let document = Document {
+            workload: options.workload.name(),
+            seed: options.seed,
+            circumstances: &circumstances,
+            report: &report,
+        };
+        let text = serde_json::to_string_pretty(&document).expect("numbers and strings");
+        std::fs::write(path, text + "\n").map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    if report.is_right() { Ok(()) } else { Err("an engine's results differ".to_owned()) }
+}
