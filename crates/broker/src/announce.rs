@@ -73,7 +73,7 @@ struct Step {
 impl Broker {
     /// Takes in a change of the roots and tells it to all whose scope it overlaps.
     pub(crate) fn announce_change(&mut self, change: &RootChange, out: &mut Vec<Output>) {
-        if change.added.is_empty() && change.removed.is_empty() {
+        if change.is_empty() {
             return;
         }
         self.announcements.version += 1;

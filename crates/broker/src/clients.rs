@@ -2,10 +2,10 @@
 
 use crate::broker::Broker;
 use crate::{ClientId, Command, Delivery, EventId, Output, Refusal, Reply, RequestId};
-use enroute_covering::{Forest, RootChange};
-use enroute_filter::{Conjunction, Event, Filter};
+use enroute_covering::{Forest, RootDifference};
+use enroute_filter::{Event, Filter};
 use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One client.
@@ -68,7 +68,13 @@ impl Clients {
         by_client.into_iter().map(delivery).collect()
     }
 
-    fn insert_subscription(&mut self, client: ClientId, name: &Arc<str>, filter: &Arc<Filter>, roots: &mut Roots) {
+    fn insert_subscription(
+        &mut self,
+        client: ClientId,
+        name: &Arc<str>,
+        filter: &Arc<Filter>,
+        roots: &mut RootDifference,
+    ) {
         self.last += 1;
         let id = SubscriptionId(self.last);
         self.matcher.insert(id, Owner(client.0), filter);
@@ -82,38 +88,12 @@ impl Clients {
         }
     }
 
-    fn remove_subscription(&mut self, id: SubscriptionId, filter: &Filter, roots: &mut Roots) {
+    fn remove_subscription(&mut self, id: SubscriptionId, filter: &Filter, roots: &mut RootDifference) {
         self.matcher.remove(id);
         self.owners.remove(&id);
         for conjunction in filter.conjunctions() {
             roots.apply(self.forest.remove(id.0, conjunction));
         }
-    }
-}
-
-/// The net change of the roots over several changes of the forest.
-#[derive(Default)]
-struct Roots {
-    added: BTreeSet<Arc<Conjunction>>,
-    removed: BTreeSet<Arc<Conjunction>>,
-}
-
-impl Roots {
-    fn apply(&mut self, change: RootChange) {
-        for root in change.added {
-            if !self.removed.remove(&root) {
-                self.added.insert(root);
-            }
-        }
-        for root in change.removed {
-            if !self.added.remove(&root) {
-                self.removed.insert(root);
-            }
-        }
-    }
-
-    fn change(self) -> RootChange {
-        RootChange { added: self.added.into_iter().collect(), removed: self.removed.into_iter().collect() }
     }
 }
 
@@ -125,11 +105,11 @@ impl Broker {
     pub(crate) fn on_client_disconnected(&mut self, id: ClientId, out: &mut Vec<Output>) {
         self.drop_waits_of(id);
         let Some(client) = self.clients.clients.remove(&id) else { return };
-        let mut roots = Roots::default();
+        let mut roots = RootDifference::default();
         for (subscription, filter) in client.subscriptions.into_values() {
             self.clients.remove_subscription(subscription, &filter, &mut roots);
         }
-        self.announce_change(&roots.change(), out);
+        self.announce_change(&roots.into_change(), out);
         for (number, filter) in client.advertisements.into_values() {
             self.retire_advertisement(number, &filter);
         }
@@ -182,9 +162,9 @@ impl Broker {
             return refuse(id, request, refusal, out);
         }
         let filter = Arc::new(filter);
-        let mut roots = Roots::default();
+        let mut roots = RootDifference::default();
         self.clients.insert_subscription(id, &name, &filter, &mut roots);
-        self.announce_change(&roots.change(), out);
+        self.announce_change(&roots.into_change(), out);
         self.await_force(id, request, filter, out);
     }
 
@@ -193,9 +173,9 @@ impl Broker {
         let Some((subscription, filter)) = subscriptions.and_then(|subscriptions| subscriptions.remove(&name)) else {
             return refuse(id, request, Refusal::UnknownName { name }, out);
         };
-        let mut roots = Roots::default();
+        let mut roots = RootDifference::default();
         self.clients.remove_subscription(subscription, &filter, &mut roots);
-        self.announce_change(&roots.change(), out);
+        self.announce_change(&roots.into_change(), out);
         out.push(Output::Reply { client: id, request, reply: Reply::Withdrawn });
     }
 

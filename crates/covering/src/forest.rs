@@ -66,6 +66,14 @@ impl RootChange {
     }
 }
 
+/// The net change of the roots over several changes of a forest: what becomes a root and what stops being one. What does both
+/// cancels out.
+#[derive(Clone, Debug, Default)]
+pub struct RootDifference {
+    added: BTreeSet<Arc<Conjunction>>,
+    removed: BTreeSet<Arc<Conjunction>>,
+}
+
 impl Forest {
     /// A forest without conjunctions.
     pub fn new() -> Forest {
@@ -86,7 +94,7 @@ impl Forest {
         self.ids.insert(Arc::clone(&conjunction), id);
         let owners = BTreeSet::from([owner]);
         self.nodes.insert(id, Node { conjunction, owners, parent: None, children: BTreeSet::new() });
-        let mut difference = Difference::default();
+        let mut difference = RootDifference::default();
         self.place(id, &mut difference);
         difference.into_change()
     }
@@ -103,7 +111,7 @@ impl Forest {
         }
         let node = self.nodes.remove(&id).expect("each id has a node");
         self.ids.remove(&node.conjunction);
-        let mut difference = Difference::default();
+        let mut difference = RootDifference::default();
         match node.parent {
             Some(parent) => {
                 self.node_mut(parent).children.remove(&id);
@@ -141,18 +149,8 @@ impl Forest {
         self.roots.len()
     }
 
-    /// Whether this very conjunction is a root.
-    pub fn is_root(&self, conjunction: &Conjunction) -> bool {
-        self.roots.contains(conjunction)
-    }
-
-    /// Whether a root is, or covers, this conjunction: with what the roots let through it would get all it asks for.
-    pub fn covered_by_root(&self, conjunction: &Conjunction) -> bool {
-        self.index.find_coverer(conjunction, |root| covers(root, conjunction)).is_some()
-    }
-
     /// Finds the place of a node that has no parent and is no root; what hangs under it comes along.
-    fn place(&mut self, id: NodeId, difference: &mut Difference) {
+    fn place(&mut self, id: NodeId, difference: &mut RootDifference) {
         let conjunction = Arc::clone(&self.node(id).conjunction);
         if let Some(root) = self.index.find_coverer(&conjunction, |root| stands_above(root, &conjunction)) {
             self.hang(id, root);
@@ -167,7 +165,7 @@ impl Forest {
         difference.add(conjunction);
     }
 
-    fn unroot(&mut self, id: NodeId, conjunction: &Arc<Conjunction>, difference: &mut Difference) {
+    fn unroot(&mut self, id: NodeId, conjunction: &Arc<Conjunction>, difference: &mut RootDifference) {
         self.index.remove(id, conjunction);
         self.roots.remove(conjunction);
         difference.remove(Arc::clone(conjunction));
@@ -226,14 +224,18 @@ fn stands_above(a: &Conjunction, b: &Conjunction) -> bool {
     covers(a, b) && (a < b || !covers(b, a))
 }
 
-/// Collects what becomes a root and what stops being one; who does both cancels out.
-#[derive(Default)]
-struct Difference {
-    added: BTreeSet<Arc<Conjunction>>,
-    removed: BTreeSet<Arc<Conjunction>>,
-}
+impl RootDifference {
+    /// Takes in a further change.
+    pub fn apply(&mut self, change: RootChange) {
+        change.added.into_iter().for_each(|root| self.add(root));
+        change.removed.into_iter().for_each(|root| self.remove(root));
+    }
 
-impl Difference {
+    /// All changes as one.
+    pub fn into_change(self) -> RootChange {
+        RootChange { added: self.added.into_iter().collect(), removed: self.removed.into_iter().collect() }
+    }
+
     fn add(&mut self, root: Arc<Conjunction>) {
         if !self.removed.remove(&root) {
             self.added.insert(root);
@@ -244,10 +246,6 @@ impl Difference {
         if !self.added.remove(&root) {
             self.removed.insert(root);
         }
-    }
-
-    fn into_change(self) -> RootChange {
-        RootChange { added: self.added.into_iter().collect(), removed: self.removed.into_iter().collect() }
     }
 }
 

@@ -34,5 +34,5 @@ mod relation;
 mod remainder;
 mod span;
 
-pub use forest::{Forest, RootChange};
+pub use forest::{Forest, RootChange, RootDifference};
 pub use relation::{Kind, Relation, covers, filter_covers, filter_overlaps, overlaps, relation};
