@@ -11,7 +11,7 @@ use crate::scope::OwnScope;
 use crate::timers::{Timer, Timers};
 use crate::topology::Topology;
 use crate::waits::Waits;
-use crate::{BrokerId, CloseReason, Config, Counters, Identity, Input, LinkId, Message, Output, Time};
+use crate::{BrokerId, Config, Counters, Identity, Input, LinkId, Message, Output, Time};
 use enroute_matcher::Owner;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -263,45 +263,5 @@ impl Broker {
             self.links_changed();
             self.view_changed();
         }
-    }
-
-    /// Another life speaks under this broker's name: jumps above it and says everything again. After three times in a
-    /// minute it is no accident.
-    pub(crate) fn jump_above(&mut self, incarnation: u64, out: &mut Vec<Output>) {
-        self.jumps.push_back(self.now);
-        while self.jumps.front().is_some_and(|&at| self.now.since(at) > crate::flood::JUMPS_WITHIN) {
-            self.jumps.pop_front();
-        }
-        if self.jumps.len() > crate::flood::JUMPS {
-            out.push(Output::IdentityInUse);
-            return;
-        }
-        let Some(incarnation) = incarnation.checked_add(1) else {
-            out.push(Output::IdentityInUse);
-            return;
-        };
-        self.identity.incarnation = incarnation;
-        out.push(Output::StoreIncarnation(incarnation));
-        out.push(Output::Notice(crate::Notice::Impersonated { incarnation }));
-        let others: Vec<BrokerId> = self.channels.keys().copied().collect();
-        for broker in others {
-            self.drop_channel(broker);
-            self.announcements.forget(broker);
-        }
-        self.remote.clear();
-        self.last_event = 0;
-        self.link_state_sequence = 0;
-        self.renew_link_state();
-        self.flood_link_state(out);
-        self.tell_scope_anew(out);
-        let publishers: Vec<BrokerId> = self.topology.publishers().map(|(broker, _)| broker).collect();
-        for broker in publishers {
-            self.answer_scope(broker, out);
-        }
-    }
-
-    /// A link is closed for a record that cannot be.
-    pub(crate) fn refuse_record(&mut self, link: LinkId, what: &str, out: &mut Vec<Output>) {
-        self.close(link, CloseReason::Violation(what.into()), out);
     }
 }

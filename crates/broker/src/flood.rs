@@ -3,16 +3,16 @@
 use crate::broker::Broker;
 use crate::timers::Timer;
 use crate::topology::Accepted;
-use crate::{BrokerId, LinkId, LinkState, Message, Notice, Output, ScopeRecord, Version};
+use crate::{BrokerId, CloseReason, LinkId, LinkState, Message, Notice, Output, ScopeRecord, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A broker that hears somebody else speak under its name jumps above it at most this often within [`JUMPS_WITHIN`]; the
 /// next time it goes down.
-pub(crate) const JUMPS: usize = 2;
+const JUMPS: usize = 2;
 
 /// See [`JUMPS`].
-pub(crate) const JUMPS_WITHIN: Duration = Duration::from_secs(60);
+const JUMPS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Bounds on a link state from elsewhere.
 const MAX_ADDRESSES: usize = 32;
@@ -64,7 +64,7 @@ impl Broker {
 
     pub(crate) fn on_link_state(&mut self, link: LinkId, record: Arc<LinkState>, out: &mut Vec<Output>) {
         if let Err(what) = check_link_state(&record, self.config.links) {
-            return self.refuse_record(link, what, out);
+            return self.close(link, CloseReason::Violation(what.into()), out);
         }
         let origin = record.origin;
         if origin == self.identity.id {
@@ -108,6 +108,41 @@ impl Broker {
         let echo = record.start_nonce == own.start_nonce && record.version <= own.version;
         if !echo && record.version >= own.version {
             self.jump_above(record.version.incarnation, out);
+        }
+    }
+
+    /// Another life speaks under this broker's name: jumps above it and says everything again. After three times in a
+    /// minute it is no accident.
+    fn jump_above(&mut self, incarnation: u64, out: &mut Vec<Output>) {
+        self.jumps.push_back(self.now);
+        while self.jumps.front().is_some_and(|&at| self.now.since(at) > JUMPS_WITHIN) {
+            self.jumps.pop_front();
+        }
+        if self.jumps.len() > JUMPS {
+            out.push(Output::IdentityInUse);
+            return;
+        }
+        let Some(incarnation) = incarnation.checked_add(1) else {
+            out.push(Output::IdentityInUse);
+            return;
+        };
+        self.identity.incarnation = incarnation;
+        out.push(Output::StoreIncarnation(incarnation));
+        out.push(Output::Notice(Notice::Impersonated { incarnation }));
+        let others: Vec<BrokerId> = self.channels.keys().copied().collect();
+        for broker in others {
+            self.drop_channel(broker);
+            self.announcements.forget(broker);
+        }
+        self.remote.clear();
+        self.last_event = 0;
+        self.link_state_sequence = 0;
+        self.renew_link_state();
+        self.flood_link_state(out);
+        self.tell_scope_anew(out);
+        let publishers: Vec<BrokerId> = self.topology.publishers().map(|(broker, _)| broker).collect();
+        for broker in publishers {
+            self.answer_scope(broker, out);
         }
     }
 
