@@ -268,3 +268,66 @@ impl Contender for ATreePeer {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_in_the_language_of_the_peer() {
+        let kinds = [("b", Kind::Bool), ("n", Kind::Int), ("f", Kind::Float), ("s", Kind::String), ("t", Kind::Time)];
+        let language = Language::new(&kinds.map(|(name, kind)| (name.to_owned(), kind)));
+        for (filter, expected) in [
+            ("b", Some("b")),
+            ("NOT b", Some("not (b)")),
+            ("n > 5", Some("n >= 6")),
+            ("n < 5.5", Some("n <= 5")),
+            ("n <> 5", Some("n <> 5")),
+            ("n = 5", Some("n = 5")),
+            ("n IN (7, 5)", Some("n in [5, 7]")),
+            ("n BETWEEN 5 AND 7", Some("(n >= 5 and n <= 7)")),
+            ("n NOT BETWEEN 5 AND 7", Some("(n <= 4 or n >= 8)")),
+            ("n IS NULL", Some("n is null")),
+            ("n IS NOT NULL", Some("n is not null")),
+            ("n = 5.5", None),
+            ("f >= 0.5", Some("f >= 0.5")),
+            ("f > 0.5", Some("f >= 0.5000000000000001")),
+            ("f < 2", Some("f <= 1.9999999999999998")),
+            ("f <> 2", Some("f <> 2.0")),
+            ("f BETWEEN -0.25 AND 3", Some("(f >= -0.25 and f <= 3.0)")),
+            ("s = 'x'", Some("s = \"x\"")),
+            ("s <> 'x'", Some("s <> \"x\"")),
+            ("s IN ('x', 'y')", Some("s in [\"x\", \"y\"]")),
+            ("s < 'x'", None),
+            ("s PREFIX 'x'", None),
+            ("s SUFFIX 'x'", None),
+            ("s = '\"'", None),
+            ("n IN (1, 'x')", None),
+            ("t > TIMESTAMP '2013-01-01T00:00:00Z'", None),
+            ("unknown = 1", None),
+            ("TRUE", None),
+            ("FALSE", None),
+            ("n = 1 AND s = 'x'", Some("n = 1 and s = \"x\"")),
+            ("n = 1 AND b OR s = 'x'", Some("b and n = 1 or s = \"x\"")),
+        ] {
+            let found = language.expression(&Filter::parse(filter).unwrap());
+            assert_eq!(found.as_deref(), expected, "{filter}");
+            let mut peer = ATreePeer::new(&kinds.map(|(name, kind)| (name.to_owned(), kind)));
+            if let Some(expression) = found {
+                assert!(peer.tree.insert(&1, &expression).is_ok(), "{expression}");
+            }
+        }
+    }
+
+    #[test]
+    fn floats_are_given_digit_by_digit() {
+        for (float, expected) in [
+            (0.5, (5, 1)),
+            (-2.0, (-20, 1)),
+            (20.714039999999997, (20_714_039_999_999_997, 15)),
+            (1e9, (10_000_000_000, 1)),
+        ] {
+            assert_eq!(digits_and_places(float), expected, "{float}");
+        }
+    }
+}

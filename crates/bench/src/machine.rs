@@ -2,6 +2,7 @@
 
 use enroute_filter::Timestamp;
 use serde::Serialize;
+use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Machine, command and date.
@@ -31,6 +32,13 @@ impl Circumstances {
             command: format!("enroute-bench {}", arguments.join(" ")),
             date: Timestamp(since_epoch.as_secs() as i64 * 1_000_000_000).to_string(),
         }
+    }
+}
+
+impl fmt::Display for Circumstances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Circumstances { processor, threads, system, command, date } = self;
+        write!(f, "{processor}, {threads} threads, {system}, {date}: {command}")
     }
 }
 

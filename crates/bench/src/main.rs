@@ -10,7 +10,9 @@ use enroute_bench::measure::{Plan, measure};
 use enroute_bench::report::Report;
 use enroute_bench::workload::Workload;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -111,23 +113,25 @@ fn main() -> ExitCode {
     }
 }
 
+fn cannot_write(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {error}", path.display())
+}
+
 fn run_paper(options: &PaperOptions) -> Result<(), String> {
     let differences = enroute_bench::paper::run(&options.output, options.quick)
-        .map_err(|error| format!("cannot write to {}: {error}", options.output.display()))?;
+        .map_err(|error| cannot_write(&options.output, &error))?;
     if differences.is_empty() { Ok(()) } else { Err(format!("results differ:\n{}", differences.join("\n"))) }
 }
 
 fn run_match(options: MatchOptions) -> Result<(), String> {
     let circumstances = Circumstances::now();
     let input = options.workload.open(options.seed);
-    let mut engines = options.engines;
-    let mut seen = Vec::new();
-    engines.retain(|name| {
-        !seen.contains(name) && {
-            seen.push(*name);
-            true
+    let mut engines: Vec<&'static str> = Vec::new();
+    for name in options.engines {
+        if !engines.contains(&name) {
+            engines.push(name);
         }
-    });
+    }
     let plan = Plan {
         engines,
         subscriptions: options.subscriptions as usize,
@@ -139,18 +143,18 @@ fn run_match(options: MatchOptions) -> Result<(), String> {
         slowest: !options.no_slowest,
         seed: options.seed,
     };
+    // What cannot be written is better known before the measurement than behind it.
+    let file = options.json.as_ref().map(|path| File::create(path).map_err(|error| cannot_write(path, &error)));
+    let file = file.transpose()?;
     let report = measure(&input, &plan);
+    println!("{circumstances}");
     println!("workload {}, seed {}", options.workload.name(), options.seed);
     print!("{report}");
-    if let Some(path) = &options.json {
-        let document = Document {
-            workload: options.workload.name(),
-            seed: options.seed,
-            circumstances: &circumstances,
-            report: &report,
-        };
+    if let (Some(mut file), Some(path)) = (file, &options.json) {
+        let (workload, seed) = (options.workload.name(), options.seed);
+        let document = Document { workload, seed, circumstances: &circumstances, report: &report };
         let text = serde_json::to_string_pretty(&document).expect("numbers and strings");
-        std::fs::write(path, text + "\n").map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        writeln!(file, "{text}").map_err(|error| cannot_write(path, &error))?;
     }
     if report.is_right() { Ok(()) } else { Err("an engine's results differ".to_owned()) }
 }

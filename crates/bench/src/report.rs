@@ -168,6 +168,10 @@ impl fmt::Display for Report {
             }
             writeln!(f)?;
         }
+        writeln!(
+            f,
+            "us/event: the mean of each event's least time in the rounds; x: how many times faster, on the events both had time for"
+        )?;
         for engine in &self.engines {
             for difference in engine.differences.iter().take(3) {
                 writeln!(f, "{}: {difference}", engine.name)?;

@@ -1,7 +1,7 @@
 //! The papers' experiments again: tables and plots, with the circumstances they were measured under.
 //!
-//! - [`ppsmtboad`]: matching time by the number of attributes, and by the number of subscriptions.
-//! - [`enindex`]: memory, construction, update and matching by the number of subscriptions.
+//! - PPSMTBOAD: matching time by the number of attributes, and by the number of subscriptions.
+//! - Enindex: memory, construction, update and matching by the number of subscriptions.
 
 mod enindex;
 mod plot;
@@ -27,9 +27,11 @@ pub fn run(output: &Path, quick: bool) -> io::Result<Vec<String>> {
     std::fs::create_dir_all(output)?;
     let circumstances = Circumstances::now();
     let mut differences = Vec::new();
-    for (file, experiments) in
-        [("ppsmtboad.md", ppsmtboad::experiments(quick)), ("enindex.md", enindex::experiments(quick))]
-    {
+    let pages = [
+        ("ppsmtboad.md", "PPSMTBOAD's experiments", ppsmtboad::experiments(quick)),
+        ("enindex.md", "The Enindex's experiments", enindex::experiments(quick)),
+    ];
+    for (file, title, experiments) in pages {
         let mut page = String::new();
         for experiment in experiments {
             let points = experiment.measure(&mut differences);
@@ -39,7 +41,7 @@ pub fn run(output: &Path, quick: bool) -> io::Result<Vec<String>> {
                 std::fs::write(output.join(figure.file), experiment.plot(figure, &table).to_svg())?;
             }
         }
-        std::fs::write(output.join(file), heading(&circumstances) + &page)?;
+        std::fs::write(output.join(file), heading(title, &circumstances, quick) + &page)?;
     }
     Ok(differences)
 }
@@ -159,7 +161,8 @@ impl Table {
     }
 }
 
-fn heading(circumstances: &Circumstances) -> String {
+fn heading(title: &str, circumstances: &Circumstances, quick: bool) -> String {
     let Circumstances { processor, threads, system, command, date } = circumstances;
-    format!("Measured on {processor}, {threads} threads, {system}, by `{command}`, {date}.\n")
+    let warning = if quick { "\n**A quick look: inputs are smaller than the texts say.**\n" } else { "" };
+    format!("# {title}\n\nMeasured on {processor}, {threads} threads, {system}, by `{command}`, {date}.\n{warning}")
 }

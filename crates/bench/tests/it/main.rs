@@ -3,8 +3,10 @@
 use enroute_bench::allocation::{CountingAllocator, live_bytes};
 use enroute_bench::contender;
 use enroute_bench::measure::{Plan, measure};
+use enroute_bench::paper;
 use enroute_bench::report::Report;
 use enroute_bench::workload::Workload;
+use std::path::Path;
 use std::time::Duration;
 
 #[global_allocator]
@@ -80,4 +82,21 @@ fn bytes_in_use_are_counted() {
     assert!(during - before > 1 << 29, "{before} before, {during} during");
     drop(block);
     assert!(during - live_bytes() > 1 << 29);
+}
+
+#[test]
+fn the_papers_experiments_give_pages_whose_plots_exist() {
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join("paper");
+    let differences = paper::run(&output, true).expect("the directory can be written");
+    assert_eq!(differences, Vec::<String>::new());
+    for (page, plots) in [("ppsmtboad.md", 2), ("enindex.md", 4)] {
+        let text = std::fs::read_to_string(output.join(page)).expect("the page was written");
+        assert!(text.contains("Measured on"), "{text}");
+        let named: Vec<&str> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        assert_eq!(named.len(), plots, "{text}");
+        for plot in named {
+            let svg = std::fs::read_to_string(output.join(plot)).expect("the plot was written");
+            assert!(svg.starts_with("<svg") && svg.contains(">enroute</text>") && !svg.contains("NaN"), "{plot}");
+        }
+    }
 }
