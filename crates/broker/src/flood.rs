@@ -3,7 +3,7 @@
 use crate::broker::Broker;
 use crate::timers::Timer;
 use crate::topology::Accepted;
-use crate::{BrokerId, CloseReason, LinkId, LinkState, Message, Notice, Output, ScopeRecord, Version};
+use crate::{BrokerId, CloseReason, LinkId, LinkState, MAX_ADDRESSES, Message, Notice, Output, ScopeRecord, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +14,8 @@ const JUMPS: usize = 2;
 /// See [`JUMPS`].
 const JUMPS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Bounds on a link state from elsewhere.
-const MAX_ADDRESSES: usize = 32;
-const MAX_ADDRESS: usize = 512;
+/// Bytes of an address; the wire carries no longer text.
+const MAX_ADDRESS: usize = 256;
 
 impl Broker {
     /// Writes the own link state anew into the tables, under the next version.
@@ -29,7 +28,7 @@ impl Broker {
             start_nonce: self.identity.start_nonce,
             version,
             starting: self.starting,
-            addresses: self.identity.addresses.clone(),
+            addresses: tellable(&self.identity.addresses),
             links: self.links.listed(),
         };
         self.topology.accept_link_state(Arc::new(record));
@@ -167,6 +166,11 @@ impl Broker {
     }
 }
 
+/// Of a broker's own addresses those that it can tell: with more, nobody would take its link state.
+fn tellable(addresses: &[String]) -> Vec<String> {
+    addresses.iter().filter(|address| address.len() <= MAX_ADDRESS).take(MAX_ADDRESSES).cloned().collect()
+}
+
 /// Whether a link state from elsewhere keeps within what it may say.
 fn check_link_state(record: &LinkState, max_links: usize) -> Result<(), &'static str> {
     if BrokerId::of_peer(&record.peer_id) != record.origin {
@@ -185,4 +189,26 @@ fn check_link_state(record: &LinkState, max_links: usize) -> Result<(), &'static
         return Err("a link state with too many or too long addresses");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Identity, Time};
+
+    #[test]
+    fn others_take_the_link_state_of_a_broker_with_very_many_addresses() {
+        let addresses = (0..100).map(|port| format!("/ip4/127.0.0.1/tcp/{port}"));
+        let identity = Identity {
+            id: BrokerId::of_peer("a"),
+            peer_id: "a".into(),
+            incarnation: 1,
+            start_nonce: 1,
+            addresses: std::iter::once("x".repeat(MAX_ADDRESS + 1)).chain(addresses).collect(),
+        };
+        let broker = Broker::new(identity.clone(), Config::default(), Time(0));
+        let record = broker.topology.link_state(identity.id).expect("its own");
+        assert_eq!(check_link_state(record, 0), Ok(()));
+        assert_eq!(record.addresses, identity.addresses[1..=MAX_ADDRESSES]);
+    }
 }

@@ -65,8 +65,8 @@ pub use broker::Broker;
 pub use config::{Config, Identity};
 pub use io::{CloseReason, Command, Delivery, Input, Neighbour, Notice, Output, Receipt, Refusal, Reply};
 pub use message::{
-    AnnouncedFilter, Digest, EventFrame, Held, Interest, LinkEnd, LinkState, Message, Payload, Routed, RoutedBody,
-    Scope, ScopeRecord,
+    AnnouncedFilter, Digest, EventFrame, Held, Interest, LinkEnd, LinkState, MAX_ADDRESSES, Message, Payload, Routed,
+    RoutedBody, Scope, ScopeRecord,
 };
 pub use status::{BrokerStatus, Counters, LinkStatus, Status};
 pub use types::{BrokerId, ClientId, EventId, LinkId, RequestId, Time, Version};

@@ -39,6 +39,9 @@ pub struct Held {
     pub scope: Version,
 }
 
+/// Addresses that a link state may name.
+pub const MAX_ADDRESSES: usize = 32;
+
 /// What a broker says of itself and its links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkState {
@@ -52,7 +55,7 @@ pub struct LinkState {
     pub version: Version,
     /// Whether its configured peers have not all been tried yet.
     pub starting: bool,
-    /// Multiaddresses at which it listens.
+    /// Multiaddresses at which it listens, at most [`MAX_ADDRESSES`].
     pub addresses: Vec<String>,
     /// Its links that are in sync in both directions, sorted by neighbour.
     pub links: Vec<LinkEnd>,
@@ -101,6 +104,7 @@ impl AnnouncedFilter {
     pub fn of(conjunction: &Conjunction) -> AnnouncedFilter {
         AnnouncedFilter(conjunction.to_bytes().into())
     }
+
     /// Decodes and checks it.
     ///
     /// # Errors
@@ -195,6 +199,7 @@ impl Digest {
     pub fn with(self, filter: &AnnouncedFilter) -> Digest {
         Digest(self.0.wrapping_add(xxhash_rust::xxh3::xxh3_128(&filter.0)))
     }
+
     /// The digest with one filter less.
     pub fn without(self, filter: &AnnouncedFilter) -> Digest {
         Digest(self.0.wrapping_sub(xxhash_rust::xxh3::xxh3_128(&filter.0)))

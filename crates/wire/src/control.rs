@@ -4,14 +4,12 @@ use crate::frame::{PREFIX, put_frame};
 use crate::layout::Reader;
 use crate::{Frame, Hello, HelloAck, HelloRefused, Kind, MAX_TEXT, ShortText, Traffic, WireError, codec};
 use bytes::BytesMut;
-use enroute_broker::{CloseReason, LinkState, Message};
+use enroute_broker::{CloseReason, LinkState, MAX_ADDRESSES, Message};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Bytes that a control message, a client's request or the reply to one may have.
 pub const MAX_CONTROL: usize = 1024 * 1024;
-/// Addresses that a broker may tell in its link state.
-pub const MAX_ADDRESSES: usize = 256;
 
 /// A frame of the control stream.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,7 +47,7 @@ mod text;
 pub use client::{
     ClientFrame, ClientHello, MAX_DELIVERY_NAMES, MAX_NAME_BYTES, MAX_STATUS, ServerFrame, ServerHello, SlowSubscriber,
 };
-pub use control::{ControlFrame, Goodbye, MAX_ADDRESSES, MAX_CONTROL, encode_message, message_size};
+pub use control::{ControlFrame, Goodbye, MAX_CONTROL, encode_message, message_size};
 pub use error::WireError;
 pub use event::{
     DataFrame, MAX_DESTINATIONS, MAX_EVENT, MAX_EXTENSION, encode_event_frame, encode_event_header, event_frame_size,

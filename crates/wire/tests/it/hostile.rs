@@ -5,12 +5,12 @@ use crate::sample::{Sample, TRAFFIC};
 use crate::strategies::sample;
 use bytes::{BufMut, Bytes, BytesMut};
 use enroute_broker::{
-    BrokerId, CloseReason, Command, Delivery, EventFrame, EventId, LinkState, Message, RequestId, Version,
+    BrokerId, CloseReason, Command, Delivery, EventFrame, EventId, LinkState, MAX_ADDRESSES, Message, RequestId,
+    Version,
 };
 use enroute_wire::{
-    ClientFrame, ControlFrame, DataFrame, Frame, FrameReader, Goodbye, Kind, MAX_ADDRESSES, MAX_CONTROL,
-    MAX_DELIVERY_NAMES, MAX_DESTINATIONS, MAX_EVENT, MAX_TEXT, ServerFrame, Traffic, WireError, encode_event_frame,
-    encode_message,
+    ClientFrame, ControlFrame, DataFrame, Frame, FrameReader, Goodbye, Kind, MAX_CONTROL, MAX_DELIVERY_NAMES,
+    MAX_DESTINATIONS, MAX_EVENT, MAX_TEXT, ServerFrame, Traffic, WireError, encode_event_frame, encode_message,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
