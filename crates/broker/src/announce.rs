@@ -142,7 +142,9 @@ impl Broker {
         for filter in &step.removed {
             told.digest = told.digest.without(filter);
         }
-        told.filters = told.filters + step.added.len() as u64 - step.removed.len() as u64;
+        // The scope of a broker's new life may come before its link state; until then a change can take away what was never
+        // told. The whole that follows puts it right.
+        told.filters = (told.filters + step.added.len() as u64).saturating_sub(step.removed.len() as u64);
         let (digest, scope_version) = (told.digest, told.scope_version);
         let since = step.since;
         let mut last_sequence = 0;
@@ -209,4 +211,65 @@ fn chunks(step: Step) -> Vec<Step> {
         if added { part.added.push(filter) } else { part.removed.push(filter) }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClientId, Command, Config, Identity, Input, LinkId, LinkState, Message, Neighbour, RequestId, Scope};
+    use crate::{ScopeRecord, Time, Version};
+    use enroute_filter::Filter;
+
+    #[test]
+    fn the_scope_of_a_new_life_may_come_before_the_life() {
+        let (link, b) = (LinkId(1), BrokerId::of_peer("b"));
+        let identity = Identity {
+            id: BrokerId::of_peer("a"),
+            peer_id: "a".into(),
+            incarnation: 1,
+            start_nonce: 1,
+            addresses: Vec::new(),
+        };
+        let neighbour = Neighbour {
+            broker: b,
+            peer_id: "b".into(),
+            incarnation: 1,
+            start_nonce: 1,
+            dialled_by: b,
+            dial: 1,
+            cost: 1,
+            told_incarnation: 1,
+        };
+        let record = LinkState {
+            origin: b,
+            peer_id: "b".into(),
+            start_nonce: 1,
+            version: Version { incarnation: 1, sequence: 1 },
+            starting: false,
+            addresses: Vec::new(),
+            links: Vec::new(),
+        };
+        let filter = |text: &str| Filter::parse(text).expect("a filter");
+        let narrow = Scope::Filters(vec![AnnouncedFilter::of(&filter("x = 1").conjunctions()[0])]);
+        let scope = |incarnation, scope| {
+            let version = Version { incarnation, sequence: 1 };
+            Input::Message { link, message: Message::Scope(Arc::new(ScopeRecord { origin: b, version, scope })) }
+        };
+        let command = |command| Input::Command { client: ClientId(1), request: RequestId(1), command };
+        let inputs = [
+            Input::LinkUp { link, neighbour },
+            Input::Message { link, message: Message::LinkState(Arc::new(record)) },
+            scope(1, narrow),
+            command(Command::Subscribe { name: "s".into(), filter: filter("x = 2") }),
+            scope(2, Scope::Anything),
+            command(Command::Unsubscribe { name: "s".into() }),
+        ];
+        let mut broker = Broker::new(identity, Config::default(), Time(0));
+        let mut out = Vec::new();
+        for input in inputs {
+            broker.handle(input, Time(0), &mut out);
+        }
+        assert!(!out.iter().any(|output| matches!(output, Output::CloseLink { .. })), "{out:?}");
+        assert_eq!(broker.announcements.told(b), 0);
+    }
 }
