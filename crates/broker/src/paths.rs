@@ -4,7 +4,7 @@
 //! the second sum no two paths are equal (but by an accident of hashing), so that the best path from a to b is the best
 //! path from b to a, and each part of a best path is a best path: what one broker expects another to do, the other does.
 
-use crate::{BrokerId, LinkState};
+use crate::{BrokerId, LinkEnd, LinkState};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -38,11 +38,10 @@ fn pair_hash(a: BrokerId, b: BrokerId) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&bytes) >> 16
 }
 
-/// The cost of the edge from the broker of `record` to the neighbour at `end`, if the neighbour lists it too and speaks of
-/// the same lives of the two.
-fn edge_cost(record: &LinkState, index: usize, neighbour: &LinkState) -> Option<u64> {
-    let end = &record.links[index];
-    let back = neighbour.links.binary_search_by_key(&record.origin, |link| link.neighbour).ok()?;
+/// The cost of the edge from a broker to the neighbour at `end`, if the neighbour lists it too and speaks of the same lives
+/// of the two.
+fn edge_cost(from: BrokerId, end: &LinkEnd, neighbour: &LinkState) -> Option<u64> {
+    let back = neighbour.links.binary_search_by_key(&from, |link| link.neighbour).ok()?;
     let back = &neighbour.links[back];
     (back.nonce == end.nonce).then(|| u64::from(end.cost.max(back.cost).max(1)))
 }
@@ -59,8 +58,8 @@ pub(crate) fn shortest_paths(me: BrokerId, records: &BTreeMap<BrokerId, Arc<Link
             routes.insert(broker, Route { next_hop, distance, hops });
         }
         let Some(record) = records.get(&broker) else { continue };
-        for (index, end) in record.links.iter().enumerate() {
-            let Some(cost) = records.get(&end.neighbour).and_then(|other| edge_cost(record, index, other)) else {
+        for end in &record.links {
+            let Some(cost) = records.get(&end.neighbour).and_then(|other| edge_cost(broker, end, other)) else {
                 continue;
             };
             let onward = Distance {
@@ -77,7 +76,7 @@ pub(crate) fn shortest_paths(me: BrokerId, records: &BTreeMap<BrokerId, Arc<Link
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LinkEnd, Version};
+    use crate::Version;
 
     fn network(edges: &[(u64, u64, u32)]) -> BTreeMap<BrokerId, Arc<LinkState>> {
         let mut links: BTreeMap<BrokerId, Vec<LinkEnd>> = BTreeMap::new();
@@ -119,8 +118,8 @@ mod tests {
                 continue;
             }
             let record = &records[&last];
-            for (index, end) in record.links.iter().enumerate() {
-                let Some(cost) = edge_cost(record, index, &records[&end.neighbour]) else { continue };
+            for end in &record.links {
+                let Some(cost) = edge_cost(last, end, &records[&end.neighbour]) else { continue };
                 if !path.contains(&end.neighbour) {
                     let mut path = path.clone();
                     path.push(end.neighbour);
