@@ -134,7 +134,7 @@ impl Broker {
         }
     }
 
-    /// Sends again all that is under way to a broker, if there is a path; [`Broker::on_appeared`] sees to it otherwise.
+    /// Sends again all that is under way to a broker, if there is a path; [`Broker::on_path_changed`] sees to it otherwise.
     pub(crate) fn resend(&mut self, to: BrokerId, out: &mut Vec<Output>) {
         self.timers.set(Timer::Resend(to), None);
         let Some(channel) = self.channels.get_mut(&to) else { return };
@@ -249,7 +249,7 @@ impl Broker {
         self.timers.set(Timer::Resend(with), None);
     }
 
-    /// Whether the wait for a dead path is over: called when the way to a broker is new or another one.
+    /// The way to a broker is new or another one: what went down with the old one goes out again at once.
     pub(crate) fn on_path_changed(&mut self, to: BrokerId, out: &mut Vec<Output>) {
         if let Some(channel) = self.channels.get_mut(&to) {
             channel.wait = Duration::ZERO;

@@ -65,8 +65,8 @@ pub enum Input {
         /// The event, checked.
         event: Event,
     },
-    /// Each configured peer has been dialled once, and is linked or failed. At most two seconds after the start the broker
-    /// goes on without this.
+    /// Each configured peer has been dialled once, and is linked or failed. The broker goes on without this when
+    /// [`Config::starting`](crate::Config) is over.
     PeersTried,
     /// The moment that [`Broker::wake_at`](crate::Broker::wake_at) named has come (or just some time has passed).
     Timer,
@@ -122,7 +122,7 @@ pub enum Command {
     },
 }
 
-/// The answer to a [`Command`].
+/// The answer to a [`Command`] or a publication.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     /// The subscription or advertisement is in force.

@@ -102,7 +102,7 @@ pub struct Counters {
     pub unwanted: u64,
     /// Copies of events sent to neighbours.
     pub forwarded: u64,
-    /// Events dropped because no path was found in time.
+    /// Events dropped because no path was found in time (each destination counts, here and in the next two).
     pub lost_no_path: u64,
     /// Events dropped at their hop limit.
     pub lost_hop_limit: u64,

@@ -12,7 +12,7 @@ pub(crate) enum Timer {
     FloodLinkState,
     /// Unacknowledged messages of a channel go out again.
     Resend(BrokerId),
-    /// An interest that did not come out right is asked for again.
+    /// An interest that did not come out right, or has not come, is asked for.
     Resync(BrokerId),
     /// A broker has been unreachable for so long that no wait is for it any more.
     Unreachable(BrokerId),
