@@ -1,0 +1,95 @@
+//! The matching systems of the literature, each in a file of its own, for comparison and for differential tests.
+//!
+//! | name | system | file |
+//! | --- | --- | --- |
+//! | `naive`, `naive-rows` | a scan over coded predicates: no index, but a good layout | `naive.rs` |
+//! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
+//! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
+//! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
+//!
+//! # What they share
+//!
+//! The papers know attributes with values of one kind and a few operators; here values are of four classes, and a
+//! constraint may be any set of values, presence, or absence. So that each system is measured at what it is about:
+//!
+//! - Every attribute and class is a small number, a *slot*, and every value a 64-bit code that keeps the order
+//!   (`code.rs`, `coded.rs`). An event is coded once, into an array by slot.
+//! - A filter is a disjunction of conjunctions; each conjunction is indexed by itself, and a subscription reported
+//!   once.
+//! - What a system's paper cannot say is left out of the index, or widened to an interval that it can say. Then the
+//!   events that fit the index are only candidates, and `Conjunction::matches` decides. The same holds for what no
+//!   code says exactly: patterns, integers beyond 2^53, strings longer than seven bytes, sets of several classes.
+//!   Each file's page names what else its system leaves to that check.
+//!
+//! ```
+//! use enroute_baselines::{Engine, all};
+//! use enroute_filter::{Event, Filter};
+//! use enroute_matcher::SubscriptionId;
+//!
+//! let event = Event::builder().attribute("delay", 75).build().unwrap();
+//! for mut engine in all() {
+//!     engine.insert(SubscriptionId(1), &Filter::parse("delay >= 60").unwrap());
+//!     let mut found = Vec::new();
+//!     engine.matches(&event, &mut found);
+//!     assert_eq!(found, [SubscriptionId(1)], "{}", engine.name());
+//! }
+//! ```
+
+mod code;
+mod coded;
+mod indexed;
+mod naive;
+mod reference;
+#[cfg(test)]
+mod samples;
+
+use enroute_filter::{Event, Filter};
+use enroute_matcher::{Counting, Enindex, NaiveScan, SubscriptionId};
+use indexed::{Index, Indexed};
+use reference::Reference;
+
+/// One face for all systems.
+pub trait Engine {
+    /// What the system is called on a command line.
+    fn name(&self) -> &'static str;
+
+    /// Adds a subscription; false, and nothing changes, if the id is there already.
+    fn insert(&mut self, id: SubscriptionId, filter: &Filter) -> bool;
+
+    /// Removes a subscription; false if there is none of this id.
+    fn remove(&mut self, id: SubscriptionId) -> bool;
+
+    /// The subscriptions that the event matches, sorted, in place of what `out` held.
+    fn matches(&mut self, event: &Event, out: &mut Vec<SubscriptionId>);
+
+    /// How many subscriptions there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is no subscription.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An estimate of the bytes in use. Linear in the subscriptions.
+    fn memory_usage(&self) -> usize;
+}
+
+/// A new engine of every kind, the truth (`scan`) first.
+pub fn all() -> Vec<Box<dyn Engine>> {
+    vec![
+        Box::new(Reference::<NaiveScan>::default()),
+        new::<naive::Naive<true>>(),
+        new::<naive::Naive<false>>(),
+        Box::new(Reference::<Counting>::default()),
+        Box::new(Reference::<Enindex>::default()),
+    ]
+}
+
+/// A new engine of the kind with this name.
+pub fn engine(name: &str) -> Option<Box<dyn Engine>> {
+    all().into_iter().find(|engine| engine.name() == name)
+}
+
+fn new<I: Index + 'static>() -> Box<dyn Engine> {
+    Box::new(Indexed::<I>::default())
+}
