@@ -3,6 +3,7 @@
 //! | name | system | file |
 //! | --- | --- | --- |
 //! | `naive`, `naive-rows` | a scan over coded predicates: no index, but a good layout | `naive.rs` |
+//! | `counting` | Yan, Garcia-Molina 1994 | `counting.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -37,11 +38,16 @@
 
 mod code;
 mod coded;
+mod counting;
 mod indexed;
 mod naive;
+mod operators;
 mod reference;
 #[cfg(test)]
 mod samples;
+mod small;
+mod sorted;
+mod users;
 
 use enroute_filter::{Event, Filter};
 use enroute_matcher::{Counting, Enindex, NaiveScan, SubscriptionId};
@@ -81,6 +87,7 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         new::<naive::Naive<true>>(),
         new::<naive::Naive<false>>(),
         Box::new(Reference::<Counting>::default()),
+        new::<counting::Counting>(),
         Box::new(Reference::<Enindex>::default()),
     ]
 }
