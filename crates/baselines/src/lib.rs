@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `naive`, `naive-rows` | a scan over coded predicates: no index, but a good layout | `naive.rs` |
 //! | `counting` | Yan, Garcia-Molina 1994 | `counting.rs` |
+//! | `enindex-letter` | Cui et al. 2016, algorithm 4 to the letter | `enindex.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -39,6 +40,7 @@
 mod code;
 mod coded;
 mod counting;
+mod enindex;
 mod indexed;
 mod naive;
 mod operators;
@@ -89,6 +91,7 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         Box::new(Reference::<Counting>::default()),
         new::<counting::Counting>(),
         Box::new(Reference::<Enindex>::default()),
+        new::<enindex::Enindex>(),
     ]
 }
 
