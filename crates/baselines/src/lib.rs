@@ -5,6 +5,7 @@
 //! | `naive`, `naive-rows` | a scan over coded predicates: no index, but a good layout | `naive.rs` |
 //! | `counting` | Yan, Garcia-Molina 1994 | `counting.rs` |
 //! | `enindex-letter` | Cui et al. 2016, algorithm 4 to the letter | `enindex.rs` |
+//! | `ppsmtboad`, `ppsmtboad-parallel` | Zhang, Gao, Zeng | `ppsmtboad.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -44,6 +45,7 @@ mod enindex;
 mod indexed;
 mod naive;
 mod operators;
+mod ppsmtboad;
 mod reference;
 #[cfg(test)]
 mod samples;
@@ -92,6 +94,8 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         new::<counting::Counting>(),
         Box::new(Reference::<Enindex>::default()),
         new::<enindex::Enindex>(),
+        new::<ppsmtboad::Ppsmtboad<false>>(),
+        new::<ppsmtboad::Ppsmtboad<true>>(),
     ]
 }
 
