@@ -6,6 +6,7 @@
 //! | `counting` | Yan, Garcia-Molina 1994 | `counting.rs` |
 //! | `enindex-letter` | Cui et al. 2016, algorithm 4 to the letter | `enindex.rs` |
 //! | `ppsmtboad`, `ppsmtboad-parallel` | Zhang, Gao, Zeng | `ppsmtboad.rs` |
+//! | `carzaniga` | Carzaniga, Rosenblum, Wolf 2001: SIENA's poset | `carzaniga.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -38,6 +39,7 @@
 //! }
 //! ```
 
+mod carzaniga;
 mod code;
 mod coded;
 mod counting;
@@ -96,6 +98,7 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         new::<enindex::Enindex>(),
         new::<ppsmtboad::Ppsmtboad<false>>(),
         new::<ppsmtboad::Ppsmtboad<true>>(),
+        new::<carzaniga::Poset>(),
     ]
 }
 
