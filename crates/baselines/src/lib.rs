@@ -7,6 +7,7 @@
 //! | `enindex-letter` | Cui et al. 2016, algorithm 4 to the letter | `enindex.rs` |
 //! | `ppsmtboad`, `ppsmtboad-parallel` | Zhang, Gao, Zeng | `ppsmtboad.rs` |
 //! | `carzaniga` | Carzaniga, Rosenblum, Wolf 2001: SIENA's poset | `carzaniga.rs` |
+//! | `k-index` | Whang et al. 2009 | `k_index.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -45,6 +46,7 @@ mod coded;
 mod counting;
 mod enindex;
 mod indexed;
+mod k_index;
 mod naive;
 mod operators;
 mod ppsmtboad;
@@ -99,6 +101,7 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         new::<ppsmtboad::Ppsmtboad<false>>(),
         new::<ppsmtboad::Ppsmtboad<true>>(),
         new::<carzaniga::Poset>(),
+        new::<k_index::KIndex>(),
     ]
 }
 
