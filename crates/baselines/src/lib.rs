@@ -8,6 +8,7 @@
 //! | `ppsmtboad`, `ppsmtboad-parallel` | Zhang, Gao, Zeng | `ppsmtboad.rs` |
 //! | `carzaniga` | Carzaniga, Rosenblum, Wolf 2001: SIENA's poset | `carzaniga.rs` |
 //! | `k-index` | Whang et al. 2009 | `k_index.rs` |
+//! | `be-tree` | Sadoghi, Jacobsen 2011 | `be_tree.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -40,6 +41,7 @@
 //! }
 //! ```
 
+mod be_tree;
 mod carzaniga;
 mod code;
 mod coded;
@@ -102,6 +104,7 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         new::<ppsmtboad::Ppsmtboad<true>>(),
         new::<carzaniga::Poset>(),
         new::<k_index::KIndex>(),
+        new::<be_tree::BeTree>(),
     ]
 }
 
