@@ -9,6 +9,7 @@
 //! | `carzaniga` | Carzaniga, Rosenblum, Wolf 2001: SIENA's poset | `carzaniga.rs` |
 //! | `k-index` | Whang et al. 2009 | `k_index.rs` |
 //! | `be-tree` | Sadoghi, Jacobsen 2011 | `be_tree.rs` |
+//! | `opindex` | Zhang, Chan, Tan 2014 | `opindex.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -51,6 +52,7 @@ mod indexed;
 mod k_index;
 mod naive;
 mod operators;
+mod opindex;
 mod ppsmtboad;
 mod reference;
 #[cfg(test)]
@@ -105,6 +107,7 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         new::<carzaniga::Poset>(),
         new::<k_index::KIndex>(),
         new::<be_tree::BeTree>(),
+        new::<opindex::OpIndex>(),
     ]
 }
 
