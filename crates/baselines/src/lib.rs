@@ -10,6 +10,7 @@
 //! | `k-index` | Whang et al. 2009 | `k_index.rs` |
 //! | `be-tree` | Sadoghi, Jacobsen 2011 | `be_tree.rs` |
 //! | `opindex` | Zhang, Chan, Tan 2014 | `opindex.rs` |
+//! | `rein` | Qian et al. 2014 | `rein.rs` |
 //! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
 //! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
 //! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
@@ -55,6 +56,7 @@ mod operators;
 mod opindex;
 mod ppsmtboad;
 mod reference;
+mod rein;
 #[cfg(test)]
 mod samples;
 mod small;
@@ -108,6 +110,7 @@ pub fn all() -> Vec<Box<dyn Engine>> {
         new::<k_index::KIndex>(),
         new::<be_tree::BeTree>(),
         new::<opindex::OpIndex>(),
+        new::<rein::Rein>(),
     ]
 }
 
