@@ -1,10 +1,10 @@
-//! Numbers for the strings that operands of equality and sets name, slot by slot from 1 on.
+//! Codes for the strings that operands of equality and sets name, and for the numbers of sets, slot by slot from 1 on.
 
 use super::table::Table;
 use std::hash::BuildHasher;
 use std::mem::size_of;
 
-/// The code of a string that no operand of the slot names.
+/// The code of what no operand of the slot names.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ struct Word {
     slot: u32,
     code: u32,
     users: u32,
-    text: Box<str>,
+    text: Box<[u8]>,
 }
 
 /// Interned strings of all slots.
@@ -38,20 +38,20 @@ impl Codes {
 
 impl Dictionary {
     #[inline]
-    fn hash(&self, slot: u32, text: &str) -> u64 {
+    fn hash(&self, slot: u32, text: &[u8]) -> u64 {
         // One hash over the text; the slot is mixed in at the end.
-        super::table::hash_number(self.hasher.hash_one(text.as_bytes()), u64::from(slot))
+        super::table::hash_number(self.hasher.hash_one(text), u64::from(slot))
     }
 
     /// The code of a string, [`UNKNOWN`] if it has none.
     #[inline]
-    pub(super) fn code(&self, slot: u32, text: &str) -> u32 {
+    pub(super) fn code(&self, slot: u32, text: &[u8]) -> u32 {
         let found = self.words.find(self.hash(slot, text), |word| word.slot == slot && *word.text == *text);
         found.map_or(UNKNOWN, |word| word.code)
     }
 
     /// One use more of a string; says its code.
-    pub(super) fn acquire(&mut self, slot: u32, text: &str, codes: &mut Codes) -> u32 {
+    pub(super) fn acquire(&mut self, slot: u32, text: &[u8], codes: &mut Codes) -> u32 {
         let hash = self.hash(slot, text);
         if let Some(word) = self.words.find_mut(hash, |word| word.slot == slot && *word.text == *text) {
             word.users += 1;
@@ -64,7 +64,7 @@ impl Dictionary {
         codes.hashes[code as usize - 1] = hash;
         let hasher = &self.hasher;
         self.words.insert(hash, Word { slot, code, users: 1, text: text.into() }, |word| {
-            super::table::hash_number(hasher.hash_one(word.text.as_bytes()), u64::from(word.slot))
+            super::table::hash_number(hasher.hash_one(&*word.text), u64::from(word.slot))
         });
         code
     }
@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn codes_are_small_and_used_again() {
         let (mut dictionary, mut codes) = (Dictionary::default(), Codes::default());
-        assert_eq!(dictionary.acquire(3, "a", &mut codes), 1);
-        assert_eq!(dictionary.acquire(3, "b", &mut codes), 2);
-        assert_eq!(dictionary.acquire(3, "a", &mut codes), 1);
+        assert_eq!(dictionary.acquire(3, b"a", &mut codes), 1);
+        assert_eq!(dictionary.acquire(3, b"b", &mut codes), 2);
+        assert_eq!(dictionary.acquire(3, b"a", &mut codes), 1);
         dictionary.release(3, 1, &mut codes);
-        assert_eq!(dictionary.code(3, "a"), 1, "still in use");
+        assert_eq!(dictionary.code(3, b"a"), 1, "still in use");
         dictionary.release(3, 1, &mut codes);
-        assert_eq!((dictionary.code(3, "a"), dictionary.code(4, "b")), (UNKNOWN, UNKNOWN));
-        assert_eq!(dictionary.acquire(3, "c", &mut codes), 1);
+        assert_eq!((dictionary.code(3, b"a"), dictionary.code(4, b"b")), (UNKNOWN, UNKNOWN));
+        assert_eq!(dictionary.acquire(3, b"c", &mut codes), 1);
     }
 }

@@ -14,6 +14,9 @@ const WHOLE: u32 = 8;
 /// The key of entries without any other.
 pub(super) const UNKEYED: u64 = 2 << 32;
 
+/// The key of entries in the bitmaps of a parity.
+pub(super) const DENSE: u64 = 3 << 32;
+
 /// Entries under one code of a slot.
 #[inline]
 pub(super) fn equality(slot: u32, code: u32) -> u64 {
@@ -100,6 +103,9 @@ pub(super) struct Weighed {
     /// The cells it may be true in, from the first on and `span` more, cyclically; cell 0 is absence.
     pub(super) first: u8,
     pub(super) span: u8,
+    /// First cell and span for a predicate that leaves an interval out: absence is among the cells, and strictly inside is what
+    /// surely lies outside of the interval.
+    pub(super) outside: [u8; 2],
     /// How probably an event has a value in the slot.
     pub(super) present: f32,
     /// How probably the predicate is true, if so.
@@ -110,28 +116,33 @@ impl Weighed {
     pub(super) fn new(predicate: Predicate, view: u32, lens: &Lens, present: f32) -> Weighed {
         let cell = |code: u32| lens.cell(code.max(1));
         let (first, last) = (predicate.first(), predicate.last());
+        let mut outside = [1, 254];
         let (first, span, truth) = match predicate.kind {
             Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges | Kind::Test => {
                 let (start, end) = (cell(first), cell(last));
                 let share = if first == last { lens.probability_of(first) } else { lens.probability(start, end) };
                 (start, end - start, share)
             }
-            Kind::Mask => {
+            Kind::Mask | Kind::WideMask => {
                 let mask = predicate.mask();
-                let (start, end) = (cell(mask.trailing_zeros() + 1), cell(64 - mask.leading_zeros()));
-                let share = (1..=64).filter(|code| mask >> (code - 1) & 1 == 1).map(|code| lens.probability_of(code));
-                (start, end - start, share.sum::<f32>().min(1.0))
+                let (start, end) = (cell(mask.trailing_zeros() + 1), cell(128 - mask.leading_zeros()));
+                (start, end - start, predicate.codes().map(|code| lens.probability_of(code)).sum::<f32>().min(1.0))
             }
             Kind::Outside => {
                 let (below, above) = (cell(first), cell(last));
                 let inside = if above > below + 1 { lens.probability(below + 1, above - 1) } else { 0.0 };
+                let span = if above > below { below.wrapping_sub(above) } else { 255 };
+                outside = [above, span];
                 // Cyclically from above to below takes in absence, which pays only where much else is excluded.
-                if inside > 0.5 { (above, below.wrapping_sub(above), 1.0 - inside) } else { (1, 254, 1.0 - inside) }
+                if inside > 0.5 { (above, span, 1.0 - inside) } else { (1, 254, 1.0 - inside) }
             }
-            Kind::NotCodes => (1, 254, 1.0),
+            Kind::NotCodes => {
+                outside = [cell(first), 255];
+                (1, 254, 1.0)
+            }
             Kind::Absent => (0, 0, 1.0 - present),
         };
-        Weighed { predicate, view, first, span, present, truth: truth.clamp(0.0001, 1.0) }
+        Weighed { predicate, view, first, span, outside, present, truth: truth.clamp(0.0001, 1.0) }
     }
 
     pub(super) fn is_absence(&self) -> bool {
@@ -150,7 +161,7 @@ impl Weighed {
             Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges | Kind::Test => {
                 first_and_last.0 == first_and_last.1
             }
-            Kind::Outside | Kind::NotCodes | Kind::Mask | Kind::Absent => false,
+            Kind::Outside | Kind::NotCodes | Kind::Mask | Kind::WideMask | Kind::Absent => false,
         }
     }
 
@@ -192,6 +203,8 @@ pub(super) fn passes(word: u32, cells: &[u8]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Unkeyed,
+    /// In the bitmaps of this parity.
+    Dense(u32),
     Equality(u32, u32),
     Cell(u32, KeyCell),
 }
@@ -200,6 +213,7 @@ impl Choice {
     pub(super) fn key(self) -> u64 {
         match self {
             Choice::Unkeyed => UNKEYED,
+            Choice::Dense(parity) => DENSE | u64::from(parity),
             Choice::Equality(slot, code) => equality(slot, code),
             Choice::Cell(view, key_cell) => key_cell.key(view),
         }

@@ -2,16 +2,29 @@
 //!
 //! A key with one entry has no list: the entry stands in the table of keys itself. Beside each entry stand two of its predicates,
 //! as words about cells ([`super::keys::Weighed::word`]), the ones least likely to be true of an event that has the key. Most
-//! entries end there, and their rows are never touched.
+//! entries end there, and their rows are never touched. In longer lists, entries of a shape that is frequent stand in groups of
+//! their own: see [`super::columns`].
 
+use super::columns::{Group, Shape};
 use super::keys::{ALWAYS, passes};
 use super::pages::Pages;
+use super::reading::Reading;
 use super::rows::Rows;
 use super::table::{Table, hash_number};
 use std::mem::size_of;
 
 /// Marks an entry that stands in the table of keys.
 const INLINE: u32 = 1 << 31;
+
+/// Marks candidates that match without further test.
+pub(super) const SURE: u32 = 1 << 31;
+/// Marks places in groups: 11 bits for the group, 20 for the place in it.
+const GROUPED: u32 = 1 << 31;
+const GROUP_BITS: u32 = 11;
+const PLACE_BITS: u32 = 20;
+/// Lists have groups from this length on, for shapes of which at least [`LEAST_GROUP`] entries are to be expected.
+const LEAST_LIST: usize = 48;
+const LEAST_GROUP: f32 = 24.0;
 
 /// An entry in a list.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +42,48 @@ struct Posting {
     word: u32,
 }
 
+/// The entries under one key.
+#[derive(Clone, Debug, Default)]
+struct List {
+    entries: Vec<Posted>,
+    groups: Vec<Group>,
+    grouped: u32,
+}
+
+impl List {
+    fn len(&self) -> usize {
+        self.entries.len() + self.grouped as usize
+    }
+
+    /// The group for an entry of this shape, if it is to stand in one; `share` of all entries are of the shape.
+    fn group(&mut self, shape: &Shape, share: f32) -> Option<usize> {
+        if self.len() < LEAST_LIST || shape.is_empty() {
+            return None;
+        }
+        let has_room = |group: &Group| group.len() < 1 << PLACE_BITS;
+        if let Some(place) = self.groups.iter().position(|group| group.is_of(shape) && has_room(group)) {
+            return Some(place);
+        }
+        if share * (self.len() as f32) < LEAST_GROUP {
+            return None;
+        }
+        if let Some(empty) = self.groups.iter().position(|group| group.len() == 0) {
+            self.groups[empty] = Group::new(shape);
+            return Some(empty);
+        }
+        if self.groups.len() >= 1 << GROUP_BITS {
+            return None;
+        }
+        self.groups.push(Group::new(shape));
+        Some(self.groups.len() - 1)
+    }
+}
+
 /// All subscription lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists {
     postings: Table<Posting>,
-    lists: Pages<Vec<Posted>>,
+    lists: Pages<List>,
     secret: u64,
 }
 
@@ -47,12 +97,10 @@ impl Lists {
         hash_number(key, self.secret)
     }
 
-    /// Posts an entry under a key, and writes key and place into its row.
-    pub(super) fn insert(&mut self, key: u64, posted: Posted, rows: &mut Rows) {
+    /// Posts an entry under the key that stands in its row, and writes its place there. About `share` of all entries are of its shape.
+    pub(super) fn insert(&mut self, key: u64, posted: Posted, shape: &Shape, share: f32, rows: &mut Rows) {
         let (hash, secret) = (self.hash(key), self.secret);
         let header = rows.header_mut(posted.row);
-        header[2] = (key >> 32) as u32;
-        header[3] = key as u32;
         header[4] = 0;
         let Some(posting) = self.postings.find_mut(hash, |posting| posting.key == key) else {
             let posting = Posting { key, list: posted.row | INLINE, word: posted.words[0] };
@@ -61,14 +109,23 @@ impl Lists {
         };
         if posting.list & INLINE != 0 {
             let first = Posted { row: posting.list & !INLINE, words: [posting.word, ALWAYS] };
-            posting.list = self.lists.insert(vec![first]);
+            posting.list = self.lists.insert(List { entries: vec![first], ..List::default() });
         }
         let list = &mut self.lists[posting.list];
-        header[4] = list.len() as u32;
-        list.push(posted);
+        match list.group(shape, share) {
+            Some(group) => {
+                header[4] = GROUPED | (group as u32) << PLACE_BITS | list.groups[group].len() as u32;
+                list.groups[group].push(posted.row, shape);
+                list.grouped += 1;
+            }
+            None => {
+                header[4] = list.entries.len() as u32;
+                list.entries.push(posted);
+            }
+        }
     }
 
-    /// Takes an entry out of its list: the last of the list takes its place.
+    /// Takes an entry out of its list: the last of the list, or of its group, takes its place.
     pub(super) fn remove(&mut self, row: u32, rows: &mut Rows) {
         let header = *rows.header_mut(row);
         let key = u64::from(header[2]) << 32 | u64::from(header[3]);
@@ -80,46 +137,70 @@ impl Lists {
         }
         let number = posting.list;
         let list = &mut self.lists[number];
-        let place = header[4] as usize;
-        list.swap_remove(place);
-        if let Some(moved) = list.get(place) {
-            rows.header_mut(moved.row)[4] = place as u32;
+        let place = header[4];
+        if place & GROUPED != 0 {
+            let group = (place >> PLACE_BITS & ((1 << GROUP_BITS) - 1)) as usize;
+            let moved = list.groups[group].swap_remove((place & ((1 << PLACE_BITS) - 1)) as usize);
+            if let Some(moved) = moved {
+                rows.header_mut(moved)[4] = place;
+            }
+            list.grouped -= 1;
+            if list.grouped == 0 {
+                list.groups = Vec::new();
+            }
+        } else {
+            list.entries.swap_remove(place as usize);
+            if let Some(moved) = list.entries.get(place as usize) {
+                rows.header_mut(moved.row)[4] = place;
+            }
+            if list.entries.len() * 4 < list.entries.capacity() {
+                list.entries.shrink_to(list.entries.len() * 2);
+            }
         }
-        if let [last] = list[..] {
-            *posting = Posting { key, list: last.row | INLINE, word: last.words[0] };
-            *list = Vec::new();
-            self.lists.vacate(number);
-        } else if list.len() * 4 < list.capacity() {
-            list.shrink_to(list.len() * 2);
+        match (&list.entries[..], list.grouped) {
+            ([], 0) => {
+                self.postings.remove(hash, |posting| posting.key == key);
+            }
+            ([last], 0) => *posting = Posting { key, list: last.row | INLINE, word: last.words[0] },
+            _ => return,
         }
+        self.lists[number] = List::default();
+        self.lists.vacate(number);
     }
 
-    /// Appends the rows under a key that the event with these cells may match.
+    /// Appends the rows under a key that the event may match; marked [`SURE`] if it does, provided that the key leaves no doubt.
     #[inline]
-    pub(super) fn candidates(&self, key: u64, cells: &[u8], out: &mut Vec<u32>) {
+    pub(super) fn candidates(&self, key: u64, is_key_sure: bool, reading: &mut Reading) {
         let Some(posting) = self.postings.find(self.hash(key), |posting| posting.key == key) else { return };
         if posting.list & INLINE != 0 {
-            if passes(posting.word, cells) {
-                out.push(posting.list & !INLINE);
+            if passes(posting.word, &reading.cells) {
+                reading.candidates.push(posting.list & !INLINE);
             }
             return;
         }
         let list = &self.lists[posting.list];
-        let start = out.len();
-        out.resize(start + list.len(), 0);
-        let found = &mut out[start..];
+        let Reading { cells, candidates, .. } = &mut *reading;
+        let start = candidates.len();
+        candidates.resize(start + list.entries.len(), 0);
+        let found = &mut candidates[start..];
         let mut count = 0;
-        for posted in list {
+        for posted in &list.entries {
             // Without a branch, as nobody could predict it.
             found[count] = posted.row;
             count += usize::from(passes(posted.words[0], cells) & passes(posted.words[1], cells));
         }
-        out.truncate(start + count);
+        candidates.truncate(start + count);
+        for group in &list.groups {
+            group.candidates(reading, is_key_sure);
+        }
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        self.postings.memory_usage()
-            + self.lists.memory_usage()
-            + self.lists.iter().map(|list| list.capacity() * size_of::<Posted>()).sum::<usize>()
+        let list = |list: &List| {
+            list.entries.capacity() * size_of::<Posted>()
+                + list.groups.capacity() * size_of::<Group>()
+                + list.groups.iter().map(Group::memory_usage).sum::<usize>()
+        };
+        self.postings.memory_usage() + self.lists.memory_usage() + self.lists.iter().map(list).sum::<usize>()
     }
 }

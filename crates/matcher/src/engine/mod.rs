@@ -1,6 +1,8 @@
 //! The production engine.
 
 mod codes;
+mod columns;
+mod dense;
 mod dictionary;
 mod keys;
 mod lists;
@@ -10,6 +12,7 @@ mod placement;
 mod reading;
 mod rows;
 mod sets;
+mod simd;
 mod slots;
 mod statistics;
 mod subscribers;
@@ -17,19 +20,23 @@ mod table;
 mod translate;
 
 use crate::{Owner, Scratch, SubscriptionId};
+use dense::Dense;
 use enroute_filter::{Conjunction, Event, Filter};
 use keys::{keys_of, view};
-use lists::Lists;
+use lists::{Lists, SURE};
 use reading::Generations;
 pub(crate) use reading::Reading;
 use rows::{HEADER, Predicate, Rows, SHARED, predicates};
 use sets::Sets;
 use slots::Slots;
-use statistics::Observations;
+use statistics::{Observations, Popularity};
 use std::sync::{Mutex, PoisonError};
 use subscribers::Subscribers;
 use table::{Table, hash_number};
 use translate::Translator;
+
+/// How many rows ahead the processor is told what will be needed.
+const AHEAD: usize = 12;
 
 /// The production engine: entries under keys that events seldom have. See the [module's page](self).
 #[derive(Debug)]
@@ -42,6 +49,10 @@ pub struct Engine {
     by_predicates: Table<(u32, u32)>,
     lists: Lists,
     unkeyed: usize,
+    /// By parity of the lenses.
+    dense: [Dense; 2],
+    /// Of shapes.
+    popularity: Popularity,
     subscribers: Subscribers,
     generations: Generations,
     /// The next subscription whose entries are to be placed anew.
@@ -64,6 +75,8 @@ impl Default for Engine {
             by_predicates: Table::default(),
             lists: Lists::new(secret),
             unkeyed: 0,
+            dense: Default::default(),
+            popularity: Popularity::default(),
             subscribers: Subscribers::new(secret),
             generations: Generations { current: 1, is_mixed: false },
             sweep: 0,
@@ -89,12 +102,12 @@ impl Engine {
         let (number, owner) = self.subscribers.insert(id, owner);
         match filter.conjunctions() {
             [conjunction] => {
-                let row = self.insert_entry(number, owner, conjunction);
+                let row = self.insert_entry(number, owner, conjunction, rows::ALONE);
                 self.subscribers.set_rows(number, &[row]);
             }
             conjunctions => {
                 let rows: Vec<u32> =
-                    conjunctions.iter().map(|conjunction| self.insert_entry(number, owner, conjunction)).collect();
+                    conjunctions.iter().map(|conjunction| self.insert_entry(number, owner, conjunction, 0)).collect();
                 self.subscribers.set_rows(number, &rows);
             }
         }
@@ -102,7 +115,7 @@ impl Engine {
     }
 
     /// Finds or stores the entry of a conjunction, for one subscription more; says its row.
-    fn insert_entry(&mut self, subscription: u32, owner: u32, conjunction: &Conjunction) -> u32 {
+    fn insert_entry(&mut self, subscription: u32, owner: u32, conjunction: &Conjunction, flags: u32) -> u32 {
         let mut translator = Translator { slots: &mut self.slots, sets: &mut self.sets };
         let predicates: Vec<Predicate> =
             conjunction.constraints().iter().map(|constraint| translator.acquire(constraint)).collect();
@@ -115,7 +128,7 @@ impl Engine {
             self.share(row, subscription, owner);
             return row;
         }
-        let row = self.store(subscription, owner, predicates);
+        let row = self.store(subscription, owner, flags, predicates);
         self.by_predicates.insert(spread(piece), (piece, row), |&(piece, _)| spread(piece));
         row
     }
@@ -201,23 +214,29 @@ impl Engine {
         scratch.begin(0, 0, self.subscribers.bound());
         let mut reading = std::mem::take(&mut scratch.reading);
         self.gather(event, &mut reading, scratch);
-        for &row in &reading.candidates {
-            let row = self.rows.row(row);
-            if !reading.satisfies(row, event, &self.slots, &self.sets) {
+        let mut matching = std::mem::take(&mut reading.matching);
+        for (place, &candidate) in reading.candidates.iter().enumerate() {
+            if let Some(later) = reading.candidates.get(place + AHEAD) {
+                self.rows.prefetch(later & !SURE);
+            }
+            let row = self.rows.row(candidate & !SURE);
+            if candidate & SURE == 0 && !reading.satisfies(row, event, &self.slots, &self.sets) {
                 continue;
             }
-            if row[0] & SHARED == 0 {
-                if scratch.report(row[0]) {
-                    out.push(self.subscribers.id(row[0]));
-                }
-                continue;
-            }
-            for &subscription in self.subscribers.groups[row[0] & !SHARED].values().flatten() {
-                if scratch.report(subscription) {
-                    out.push(self.subscribers.id(subscription));
-                }
+            if row[0] & SHARED != 0 {
+                let group = self.subscribers.groups[row[0] & !SHARED].values().flatten();
+                matching.extend(group.filter(|&&subscription| scratch.report(subscription)));
+            } else if row[5] & rows::ALONE != 0 || scratch.report(row[0]) {
+                matching.push(row[0]);
             }
         }
+        for (place, &subscription) in matching.iter().enumerate() {
+            if let Some(&later) = matching.get(place + AHEAD) {
+                self.subscribers.prefetch(later);
+            }
+            out.push(self.subscribers.id(subscription));
+        }
+        reading.matching = matching;
         reading.clear();
         scratch.reading = reading;
         out.sort_unstable();
@@ -231,22 +250,21 @@ impl Engine {
         scratch.begin(0, 0, self.subscribers.owner_bound());
         let mut reading = std::mem::take(&mut scratch.reading);
         self.gather(event, &mut reading, scratch);
-        for &row in &reading.candidates {
+        for &candidate in &reading.candidates {
             if out.len() == self.subscribers.owner_count() {
                 break;
             }
-            let row = self.rows.row(row);
+            let row = self.rows.row(candidate & !SURE);
+            let satisfies = || candidate & SURE != 0 || reading.satisfies(row, event, &self.slots, &self.sets);
             if row[0] & SHARED == 0 {
-                if !scratch.is_reported(row[1]) && reading.satisfies(row, event, &self.slots, &self.sets) {
+                if !scratch.is_reported(row[1]) && satisfies() {
                     scratch.report(row[1]);
                     out.push(self.subscribers.owner(row[1]));
                 }
                 continue;
             }
             let owners = || self.subscribers.groups[row[0] & !SHARED].keys().copied();
-            if owners().any(|owner| !scratch.is_reported(owner))
-                && reading.satisfies(row, event, &self.slots, &self.sets)
-            {
+            if owners().any(|owner| !scratch.is_reported(owner)) && satisfies() {
                 out.extend(owners().filter(|&owner| scratch.report(owner)).map(|owner| self.subscribers.owner(owner)));
             }
         }
@@ -258,26 +276,30 @@ impl Engine {
     /// Reads the event, and collects the rows that it may match.
     fn gather(&self, event: &Event, reading: &mut Reading, scratch: &mut Scratch) {
         reading.read(event, &self.slots, &self.sets, self.generations);
-        let Reading { keys, cells, present, candidates, .. } = reading;
         if self.unkeyed > 0 {
-            self.lists.candidates(keys::UNKEYED, cells, candidates);
+            self.lists.candidates(keys::UNKEYED, true, reading);
         }
-        for &number in &*present {
+        for dense in self.dense.iter().filter(|dense| !dense.is_empty()) {
+            dense.candidates(reading);
+        }
+        for place in 0..reading.present.len() {
+            let number = reading.present[place];
             let slot = &self.slots[number];
             if slot.equalities > 0 {
-                let code = codes::code_of(keys[number as usize]);
-                self.lists.candidates(keys::equality(number, code), cells, candidates);
+                let key = reading.keys[number as usize];
+                let code = codes::code_of(key);
+                self.lists.candidates(keys::equality(number, code), reading.is_short(slot.aspect, key), reading);
             }
             for (parity, lens) in (0..).zip(&slot.lenses) {
                 if self.generations.is_live(lens.generation, parity) {
                     let view = view(number, parity);
-                    for key in keys_of(lens, view, cells[view as usize]) {
-                        self.lists.candidates(key, cells, candidates);
+                    for key in keys_of(lens, view, reading.cells[view as usize]) {
+                        self.lists.candidates(key, true, reading);
                     }
                 }
             }
         }
-        scratch.tested = candidates.len();
+        scratch.tested = reading.candidates.len();
         scratch.events = scratch.events.wrapping_add(1);
         if scratch.events.is_multiple_of(Observations::EVERY) {
             self.observe(reading);
@@ -308,6 +330,8 @@ impl Engine {
             + self.by_predicates.memory_usage()
             + self.lists.memory_usage()
             + self.subscribers.memory_usage()
+            + self.dense.iter().map(Dense::memory_usage).sum::<usize>()
+            + self.popularity.memory_usage()
             + observations
     }
 }

@@ -4,10 +4,11 @@
 //! subscriptions anew, so that no operation stalls, and each slot gets its lens when an entry first needs it. Until the
 //! last entry has been placed anew, events are seen through the lenses of both generations.
 
-use super::keys::{ALWAYS, Choice, UNKEYED, Weighed, equality_slot, view};
+use super::columns::Shape;
+use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::lists::Posted;
 use super::reading::Reading;
-use super::rows::{HEADER, Kind, Predicate, predicates};
+use super::rows::{HEADER, Kind, PARITY, Predicate, predicates};
 use super::statistics::Lens;
 use super::{Engine, codes};
 use std::sync::PoisonError;
@@ -16,26 +17,26 @@ use std::sync::PoisonError;
 const PLACED_ANEW: usize = 2;
 /// A generation is not replaced before so many inserts and removes.
 const LEAST_UPDATES: usize = 256;
+/// Keys that events have more often than this are worse than bitmaps.
+const DENSE_FROM: f32 = 0.1;
+/// Among fewer entries there are no bitmaps.
+const FEWEST_DENSE: usize = 2048;
+/// Shapes of at least so many entries are frequent.
+const FREQUENT: f32 = 256.0;
 /// Fewer observed values than this say less than the operands do.
 const ENOUGH: usize = 64;
 /// The weight of what subscriptions say of the frequency of an attribute, in events.
 const PRIOR: f32 = 16.0;
 
-/// Marks rows placed by lenses of odd generations.
-const PARITY: u32 = 1 << 16;
-
 impl Engine {
     /// Stores a new entry and posts it.
-    pub(super) fn store(&mut self, subscription: u32, owner: u32, predicates: Vec<Predicate>) -> u32 {
+    pub(super) fn store(&mut self, subscription: u32, owner: u32, flags: u32, predicates: Vec<Predicate>) -> u32 {
         for predicate in &predicates {
             let (first, last) = (predicate.first(), predicate.last());
             let operands = &mut self.slots[predicate.slot].operands;
             match predicate.kind {
                 Kind::Absent => {}
-                Kind::Mask => {
-                    let mask = predicate.mask();
-                    (1..=64).filter(|code| mask >> (code - 1) & 1 == 1).for_each(|code| operands.add(code));
-                }
+                Kind::Mask | Kind::WideMask => predicate.codes().for_each(|code| operands.add(code)),
                 _ if first == last => operands.add(first),
                 _ => {
                     // The ends of the line are no operands.
@@ -49,6 +50,7 @@ impl Engine {
         let mut words = vec![0; HEADER];
         words[0] = subscription;
         words[1] = owner;
+        words[5] = flags;
         weighed.iter().for_each(|weighed| weighed.predicate.write(&mut words));
         let row = self.rows.insert(words);
         self.post(row, &weighed);
@@ -89,36 +91,63 @@ impl Engine {
         });
         let (key_place, choice, key_probability) =
             keys.min_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or((usize::MAX, Choice::Unkeyed, 1.0));
-        match choice {
-            Choice::Unkeyed => self.unkeyed += 1,
-            Choice::Equality(slot, _) => self.slots[slot].equalities += 1,
-            Choice::Cell(_, key_cell) => {
-                key_cell.post(&mut self.slots[weighed[key_place].predicate.slot].lenses[parity as usize]);
-            }
-        }
-        // Of what is left to test, the two least likely, given the key.
+        // What is left to test, with the probability of each, given the key.
+        let rest = weighed.iter().enumerate().filter_map(|(place, weighed)| match choice {
+            Choice::Equality(..) if place == key_place => None,
+            _ if place == key_place => Some((*weighed, weighed.probability() / key_probability)),
+            _ => Some((*weighed, weighed.probability())),
+        });
         let mut words = [(1.0, ALWAYS); 2];
-        for (place, weighed) in weighed.iter().enumerate() {
-            let probability = match choice {
-                Choice::Equality(..) if place == key_place => continue,
-                _ if place == key_place => weighed.probability() / key_probability,
-                _ => weighed.probability(),
-            };
+        for (weighed, probability) in rest.clone() {
             if probability < words[0].0 {
                 words = [(probability, weighed.word()), words[0]];
             } else if probability < words[1].0 {
                 words[1] = (probability, weighed.word());
             }
         }
+        let mut shape = Shape::new(rest);
+        if let Choice::Equality(..) = choice
+            && !matches!(weighed[key_place].predicate.kind, Kind::Codes | Kind::Keys)
+        {
+            shape.is_incomplete();
+        }
+        let share = self.popularity.share(shape.hash());
+        let choice = if self.is_dense(weighed, key_probability, share) { Choice::Dense(parity) } else { choice };
+        let key = choice.key();
         let header = self.rows.header_mut(row);
+        header[2] = (key >> 32) as u32;
+        header[3] = key as u32;
         header[5] = header[5] & !PARITY | if parity == 1 { PARITY } else { 0 };
-        self.lists.insert(choice.key(), Posted { row, words: words.map(|(_, word)| word) }, &mut self.rows);
+        match choice {
+            Choice::Unkeyed => self.unkeyed += 1,
+            Choice::Equality(slot, _) => self.slots[slot].equalities += 1,
+            Choice::Cell(_, key_cell) => {
+                key_cell.post(&mut self.slots[weighed[key_place].predicate.slot].lenses[parity as usize]);
+            }
+            Choice::Dense(_) => return self.dense[parity as usize].insert(row, weighed, &mut self.rows),
+        }
+        let posted = Posted { row, words: words.map(|(_, word)| word) };
+        self.lists.insert(key, posted, &shape, share, &mut self.rows);
+    }
+
+    /// Whether an entry is better off among the bitmaps than under a key that this part of all events has. Entries of
+    /// frequent shapes are compared so fast that it never is.
+    fn is_dense(&self, weighed: &[Weighed], key_probability: f32, share: f32) -> bool {
+        key_probability > DENSE_FROM
+            && self.row_count >= FEWEST_DENSE
+            && share * (self.row_count as f32) < FREQUENT
+            && weighed.iter().all(|weighed| weighed.present > DENSE_FROM)
+            && !weighed.is_empty()
     }
 
     /// Takes an entry from where it is posted.
     pub(super) fn displace(&mut self, row: u32) {
         let header = self.rows.header_mut(row);
         let key = u64::from(header[2]) << 32 | u64::from(header[3]);
+        if (key >> 32) == DENSE >> 32 {
+            let place = header[4] as usize;
+            return self.dense[(key & 1) as usize].remove(place, &mut self.rows);
+        }
         if key == UNKEYED {
             self.unkeyed -= 1;
         } else if let Some(slot) = equality_slot(key) {

@@ -1,8 +1,9 @@
 //! Reading an event into slots, and testing rows against it.
 
 use super::codes::{Key, code_of, implied_low, number_of, string_code, time_of};
+use super::dictionary::UNKNOWN;
 use super::keys::view;
-use super::rows::{HEADER, Kind, Predicate};
+use super::rows::{HEADER, Kind};
 use super::sets::Sets;
 use super::slots::{Aspect, NO_SLOT, Slots};
 use enroute_filter::{Event, Number, ValueRef};
@@ -20,6 +21,8 @@ pub(crate) struct Reading {
     has_inexact: bool,
     /// Rows that the event may match.
     pub(super) candidates: Vec<u32>,
+    /// Subscriptions that the event matches.
+    pub(super) matching: Vec<u32>,
     patterns: Vec<u32>,
 }
 
@@ -58,13 +61,16 @@ impl Reading {
             self.set(attribute.slot(Aspect::Present), 1 << 32);
             match value {
                 ValueRef::Bool(bool) => self.set(attribute.slot(Aspect::Bool), (1 + u64::from(bool)) << 32),
-                ValueRef::Int(_) | ValueRef::Float(_) => self.set_key(attribute.slot(Aspect::Number), value),
+                ValueRef::Int(_) | ValueRef::Float(_) => {
+                    self.set_key(attribute.slot(Aspect::Number), value);
+                    self.set_numeral(attribute.slot(Aspect::Numeral), value, slots);
+                }
                 ValueRef::Time(_) => self.set_key(attribute.slot(Aspect::Time), value),
                 ValueRef::String(string) => {
                     self.set(attribute.slot(Aspect::Order), u64::from(string_code(string)) << 32);
                     let word = attribute.slot(Aspect::Word);
                     if word != NO_SLOT {
-                        self.set(word, u64::from(slots.dictionary.code(word, string)) << 32);
+                        self.set(word, u64::from(slots.dictionary.code(word, string.as_bytes())) << 32);
                     }
                     if attribute.has_patterns {
                         self.read_patterns(number, string, sets);
@@ -99,6 +105,16 @@ impl Reading {
         }
     }
 
+    fn set_numeral(&mut self, slot: u32, value: ValueRef<'_>, slots: &Slots) {
+        if slot != NO_SLOT
+            && let Some(key) = Key::of_value(value)
+        {
+            // A number that shares its key with others is none of those in the dictionary.
+            let code = if key.is_exact { slots.dictionary.code(slot, &key.bits.to_le_bytes()) } else { UNKNOWN };
+            self.set(slot, u64::from(code) << 32);
+        }
+    }
+
     fn read_patterns(&mut self, attribute: u32, string: &str, sets: &Sets) {
         let mut patterns = std::mem::take(&mut self.patterns);
         sets.grams.candidates(attribute, string, &mut patterns);
@@ -122,55 +138,66 @@ impl Reading {
         }
         self.present.clear();
         self.candidates.clear();
+        self.matching.clear();
         self.has_inexact = false;
+    }
+
+    /// Whether equality of the code alone is equality with an operand of implied low.
+    #[inline]
+    pub(super) fn is_short(&self, aspect: Aspect, key: u64) -> bool {
+        match aspect {
+            Aspect::Number | Aspect::Time => !self.has_inexact && key as u32 == implied_low(code_of(key)),
+            Aspect::Present | Aspect::Bool | Aspect::Order | Aspect::Word | Aspect::Numeral | Aspect::Pattern(_) => {
+                true
+            }
+        }
     }
 
     /// Whether the event satisfies all predicates of a row.
     #[inline]
     pub(super) fn satisfies(&self, row: &[u32], event: &Event, slots: &Slots, sets: &Sets) -> bool {
         let mut rest = &row[HEADER..];
-        while !rest.is_empty() {
-            let (predicate, length) = Predicate::read(rest);
-            if !self.holds(&predicate, event, slots, sets) {
+        while let [head, first, last, ..] = *rest {
+            let (slot, kind) = (head >> 4, Kind::ALL[head as usize & 15]);
+            let key = self.keys[slot as usize];
+            let code = code_of(key);
+            let is_within = first <= code && code <= last && key != 0;
+            let holds = match kind {
+                Kind::Codes => is_within,
+                Kind::Keys => {
+                    is_within && {
+                        let keys = (with_low(first, implied_low(first)), with_low(last, implied_low(last)));
+                        self.is_between(slot, key, keys, event, slots)
+                    }
+                }
+                Kind::KeysWithLows => {
+                    is_within && {
+                        let keys = (with_low(first, rest[3]), with_low(last, rest[4]));
+                        self.is_between(slot, key, keys, event, slots)
+                    }
+                }
+                Kind::Outside => {
+                    let (below, above) = (with_low(first, rest[3]), with_low(last, rest[4]));
+                    key != 0
+                        && (self.is_between(slot, key, (0, below), event, slots)
+                            || self.is_between(slot, key, (above, u64::MAX), event, slots))
+                }
+                Kind::NotCodes => key != 0 && !is_within,
+                Kind::Edges => is_within && ((code != first && code != last) || passes_test(rest[3], event, sets)),
+                Kind::Test => is_within && passes_test(rest[3], event, sets),
+                Kind::Mask | Kind::WideMask => {
+                    let words = &rest[1..kind.words()];
+                    let place = code.wrapping_sub(1);
+                    words.get(place as usize / 32).is_some_and(|word| word >> (place % 32) & 1 == 1)
+                }
+                Kind::Absent => key == 0,
+            };
+            if !holds {
                 return false;
             }
-            rest = &rest[length..];
+            rest = &rest[kind.words()..];
         }
         true
-    }
-
-    #[inline]
-    fn holds(&self, predicate: &Predicate, event: &Event, slots: &Slots, sets: &Sets) -> bool {
-        let key = self.keys[predicate.slot as usize];
-        let code = code_of(key);
-        let (first, last) = (predicate.first(), predicate.last());
-        let is_within = first <= code && code <= last && key != 0;
-        match predicate.kind {
-            Kind::Codes => is_within,
-            Kind::Keys => {
-                is_within && {
-                    let keys = (with_low(first, implied_low(first)), with_low(last, implied_low(last)));
-                    self.is_between(predicate.slot, key, keys, event, slots)
-                }
-            }
-            Kind::KeysWithLows => {
-                is_within && {
-                    let keys = (with_low(first, predicate.words[2]), with_low(last, predicate.words[3]));
-                    self.is_between(predicate.slot, key, keys, event, slots)
-                }
-            }
-            Kind::Outside => {
-                let keys = (with_low(first, predicate.words[2]), with_low(last, predicate.words[3]));
-                key != 0
-                    && (self.is_between(predicate.slot, key, (0, keys.0), event, slots)
-                        || self.is_between(predicate.slot, key, (keys.1, u64::MAX), event, slots))
-            }
-            Kind::NotCodes => key != 0 && (code < first || code > last),
-            Kind::Edges => is_within && ((code != first && code != last) || passes_test(predicate, event, sets)),
-            Kind::Test => is_within && passes_test(predicate, event, sets),
-            Kind::Mask => code.wrapping_sub(1) < 64 && predicate.mask() >> (code - 1) & 1 == 1,
-            Kind::Absent => key == 0,
-        }
     }
 
     /// Whether the slot's value lies between those of two keys. The keys say it, unless the value shares its with others.
@@ -207,7 +234,7 @@ fn is_between_exactly(slot: u32, (first, last): (u64, u64), event: &Event, slots
 }
 
 #[cold]
-fn passes_test(predicate: &Predicate, event: &Event, sets: &Sets) -> bool {
-    let constraint = &sets[predicate.words[2]].constraint;
+fn passes_test(test: u32, event: &Event, sets: &Sets) -> bool {
+    let constraint = &sets[test].constraint;
     constraint.matches(event.get(constraint.attribute()))
 }

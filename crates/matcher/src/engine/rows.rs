@@ -6,7 +6,7 @@
 //! | 1 | the subscriber's owner, unless it is a group |
 //! | 2, 3 | the key under which the entry is posted |
 //! | 4 | the place in the subscription list of that key |
-//! | 5 | words of the row (16 bits), parity of the lenses it was placed by (1 bit) |
+//! | 5 | words of the row (16 bits), [`PARITY`], [`ALONE`] |
 //! | 6... | the predicates, the least likely first |
 //!
 //! A predicate is `slot << 4 | kind`, a first and a last code, and the words its [`Kind`] adds.
@@ -14,6 +14,10 @@
 use std::mem::size_of;
 
 pub(super) const HEADER: usize = 6;
+/// In word 5: marks rows placed by lenses of odd generations.
+pub(super) const PARITY: u32 = 1 << 16;
+/// In word 5: marks rows whose subscriber, if it is a subscription, has no other row.
+pub(super) const ALONE: u32 = 1 << 17;
 /// Marks a subscriber that is a group.
 pub(super) const SHARED: u32 = 1 << 31;
 const PAGE: usize = 1 << 14;
@@ -41,10 +45,12 @@ pub(super) enum Kind {
     Mask = 7,
     /// No value.
     Absent = 8,
+    /// The codes 1 to 128 of which the four words are the mask.
+    WideMask = 9,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    pub(super) const ALL: [Kind; 16] = [
         Kind::Codes,
         Kind::Keys,
         Kind::KeysWithLows,
@@ -54,13 +60,21 @@ impl Kind {
         Kind::Test,
         Kind::Mask,
         Kind::Absent,
+        Kind::WideMask,
+        // Nobody writes these; they are here so that no number of four bits is out of bounds.
+        Kind::Absent,
+        Kind::Absent,
+        Kind::Absent,
+        Kind::Absent,
+        Kind::Absent,
+        Kind::Absent,
     ];
 
     #[inline]
     pub(super) fn words(self) -> usize {
         match self {
             Kind::Codes | Kind::Keys | Kind::NotCodes | Kind::Mask | Kind::Absent => 3,
-            Kind::KeysWithLows | Kind::Outside => 5,
+            Kind::KeysWithLows | Kind::Outside | Kind::WideMask => 5,
             Kind::Edges | Kind::Test => 4,
         }
     }
@@ -94,8 +108,16 @@ impl Predicate {
         self.words[1]
     }
 
-    pub(super) fn mask(&self) -> u64 {
-        u64::from(self.words[0]) | u64::from(self.words[1]) << 32
+    /// The mask of its codes less 1, if it is one.
+    #[inline]
+    pub(super) fn mask(&self) -> u128 {
+        self.words.iter().rev().fold(0, |mask, &word| mask << 32 | u128::from(word))
+    }
+
+    /// The codes of its mask.
+    pub(super) fn codes(&self) -> impl Iterator<Item = u32> {
+        let mask = self.mask();
+        (1..=128).filter(move |code| mask >> (code - 1) & 1 == 1)
     }
 
     /// The number of its test, if it has one.
@@ -137,7 +159,13 @@ impl Rows {
         &words[..(words[5] & 0xFFFF) as usize]
     }
 
-    /// The words before the predicates, and those.
+    /// Asks the processor to have a row at hand soon.
+    #[inline]
+    pub(super) fn prefetch(&self, row: u32) {
+        super::simd::prefetch(&self.pages[row as usize / PAGE][row as usize % PAGE]);
+    }
+
+    /// The words before the predicates.
     pub(super) fn header_mut(&mut self, row: u32) -> &mut [u32; HEADER] {
         let words = &mut self.pages[row as usize / PAGE][row as usize % PAGE..];
         words.first_chunk_mut().expect("every row has a header")

@@ -29,12 +29,14 @@ pub(super) enum Aspect {
     Order,
     /// The code of a string in the dictionary.
     Word,
+    /// The code of a number in the dictionary.
+    Numeral,
     /// 1 if the test of this number passes, which only strings can.
     Pattern(u32),
 }
 
 /// How many aspects an attribute has one slot for each of; patterns have as many slots as there are tests.
-const ASPECTS: usize = 6;
+const ASPECTS: usize = 7;
 
 impl Aspect {
     fn index(self) -> Option<usize> {
@@ -45,6 +47,7 @@ impl Aspect {
             Aspect::Time => Some(3),
             Aspect::Order => Some(4),
             Aspect::Word => Some(5),
+            Aspect::Numeral => Some(6),
             Aspect::Pattern(_) => None,
         }
     }
@@ -190,7 +193,7 @@ impl Slots {
     }
 
     /// One use more of a string as an operand in a slot of words; says its code.
-    pub(super) fn acquire_word(&mut self, slot: u32, text: &str) -> u32 {
+    pub(super) fn acquire_word(&mut self, slot: u32, text: &[u8]) -> u32 {
         let codes = self.slots[slot as usize].words.get_or_insert_default();
         self.dictionary.acquire(slot, text, codes)
     }

@@ -165,6 +165,44 @@ impl Observations {
     }
 }
 
+/// How frequent hashes are, roughly.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Popularity {
+    counts: Vec<u32>,
+    total: u32,
+}
+
+impl Popularity {
+    const PLACES: usize = 4096;
+    /// Fewer have no counts yet.
+    const FEW: u32 = 256;
+    /// Counts are halved when there are so many; a power of two times the number of places, to be done place by place.
+    const MANY: u32 = 1 << 20;
+
+    /// Counts a hash in; says its share of all, about.
+    pub(super) fn share(&mut self, hash: u32) -> f32 {
+        self.total += 1;
+        if self.total < Self::FEW {
+            return 0.0;
+        }
+        if self.counts.is_empty() {
+            self.counts = vec![0; Self::PLACES];
+        }
+        if self.total == Self::MANY {
+            self.total /= 2;
+            self.counts.iter_mut().for_each(|count| *count /= 2);
+        }
+        let count = &mut self.counts[hash as usize % Self::PLACES];
+        *count += 1;
+        // What shares the place by chance is subtracted.
+        (*count as f32 - self.total as f32 / Self::PLACES as f32).max(0.0) / self.total as f32
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.counts.capacity() * size_of::<u32>()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -122,6 +122,12 @@ impl Subscribers {
         }
     }
 
+    /// Asks the processor to have a subscription at hand soon.
+    #[inline]
+    pub(super) fn prefetch(&self, number: u32) {
+        self.subscriptions.prefetch(number);
+    }
+
     pub(super) fn id(&self, number: u32) -> SubscriptionId {
         self.subscriptions[number].id
     }

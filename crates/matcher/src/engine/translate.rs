@@ -6,7 +6,8 @@
 //! | bools | codes of the bool |
 //! | one interval of numbers or times | keys |
 //! | all numbers or times but an interval | keys outside |
-//! | one string, a few of the first 64 strings of the slot | the code, the mask of codes of the word |
+//! | one string | the code of the word |
+//! | a few of the first 128 strings or numbers that sets of the attribute name | the mask of codes of the word or numeral |
 //! | all strings but one | not this code of the word |
 //! | one interval of strings | codes of the order, with a test at the edges where four bytes do not decide |
 //! | patterns with literals | the code 1 of the pattern's slot |
@@ -19,7 +20,7 @@ use super::slots::{Aspect, Slots};
 use enroute_filter::{Class, Constraint, Test, ValueSet};
 
 /// Most strings of a set that become a mask.
-const MOST_WORDS: usize = 64;
+const MOST_WORDS: usize = 128;
 
 /// Turns constraints into predicates, and gives back what predicates use.
 pub(super) struct Translator<'a> {
@@ -87,6 +88,13 @@ impl Translator<'_> {
         {
             return Some(self.interval(constraint, aspect, if first.is_exact { first.bits } else { 0 }, last.bits));
         }
+        let is_number = |&(first, last): &(Key, Key)| first == last && first.is_exact && aspect == Aspect::Number;
+        if intervals.len() <= MOST_WORDS && intervals.iter().all(is_number) {
+            let words = intervals.iter().map(|(key, _)| key.bits.to_le_bytes());
+            if let Some(predicate) = self.words(constraint, Aspect::Numeral, words) {
+                return Some(predicate);
+            }
+        }
         if intervals.len() > 2 || !intervals.iter().all(is_exact) || !is_whole_line(constraint) {
             return Some(self.tested(constraint, aspect, code_of(least.bits), code_of(greatest.bits)));
         }
@@ -117,14 +125,17 @@ impl Translator<'_> {
         };
         let intervals = set.strings().intervals();
         if intervals.len() <= MOST_WORDS && set.strings().intervals().all(is_point) {
-            return self.words(constraint, set);
+            let words = set.strings().intervals().map(|(first, _)| first.as_bytes());
+            if let Some(predicate) = self.words(constraint, Aspect::Word, words) {
+                return predicate;
+            }
         }
         let mut intervals = set.strings().intervals();
         match (intervals.next(), intervals.next(), intervals.next()) {
             (Some((first, end)), None, None) => self.string_interval(constraint, first, end),
             (Some(("", Some(hole))), Some((after, None)), None) if is_point((hole, Some(after))) => {
                 let slot = self.slots.acquire(constraint.attribute(), Aspect::Word);
-                let code = self.slots.acquire_word(slot, hole);
+                let code = self.slots.acquire_word(slot, hole.as_bytes());
                 Predicate { slot, kind: Kind::NotCodes, words: [code, code, 0, 0] }
             }
             (first, ..) => {
@@ -148,34 +159,38 @@ impl Translator<'_> {
         Predicate { kind: Kind::Edges, ..self.tested(constraint, Aspect::Order, first_code, last_code) }
     }
 
-    fn words(&mut self, constraint: &Constraint, set: &ValueSet) -> Predicate {
-        let slot = self.slots.acquire(constraint.attribute(), Aspect::Word);
-        let texts = || set.strings().intervals().map(|(first, _)| first);
-        let codes: Vec<u32> = texts().map(|text| self.slots.acquire_word(slot, text)).collect();
+    /// One of some words of the dictionary; none, and nothing changes, if their codes do not fit a mask.
+    fn words(
+        &mut self,
+        constraint: &Constraint,
+        aspect: Aspect,
+        words: impl Iterator<Item = impl AsRef<[u8]>>,
+    ) -> Option<Predicate> {
+        let slot = self.slots.acquire(constraint.attribute(), aspect);
+        let codes: Vec<u32> = words.map(|word| self.slots.acquire_word(slot, word.as_ref())).collect();
         if let [code] = codes[..] {
-            return Predicate { slot, kind: Kind::Codes, words: [code, code, 0, 0] };
+            return Some(Predicate { slot, kind: Kind::Codes, words: [code, code, 0, 0] });
         }
-        if codes.iter().all(|&code| code <= 64) {
-            let mask = codes.iter().fold(0_u64, |mask, code| mask | 1 << (code - 1));
-            return Predicate { slot, kind: Kind::Mask, words: [mask as u32, (mask >> 32) as u32, 0, 0] };
+        let greatest = codes.iter().copied().max().unwrap_or(0);
+        if greatest <= 128 {
+            let mut words = [0; 4];
+            codes.iter().for_each(|code| words[(code - 1) as usize / 32] |= 1 << ((code - 1) % 32));
+            let kind = if greatest <= 64 { Kind::Mask } else { Kind::WideMask };
+            return Some(Predicate { slot, kind, words });
         }
-        // Codes of later words are too large for a mask: the words are not kept in use, and the order of strings serves.
         codes.iter().for_each(|&code| self.slots.release_word(slot, code));
         self.slots.release(slot);
-        let (first, last) = (texts().next().unwrap_or_default(), texts().last().unwrap_or_default());
-        self.tested(constraint, Aspect::Order, string_code(first), string_code(last))
+        None
     }
 
     /// Gives back what a predicate uses. Says the slot if nobody uses it any more.
     pub(super) fn release(&mut self, predicate: &Predicate) -> Option<u32> {
         let (slot, aspect) = (predicate.slot, self.slots[predicate.slot].aspect);
-        if aspect == Aspect::Word {
+        if matches!(aspect, Aspect::Word | Aspect::Numeral) {
             match predicate.kind {
                 Kind::Codes | Kind::NotCodes => self.slots.release_word(slot, predicate.first()),
-                Kind::Mask => {
-                    for code in (1..=64).filter(|code| predicate.mask() >> (code - 1) & 1 == 1) {
-                        self.slots.release_word(slot, code);
-                    }
+                Kind::Mask | Kind::WideMask => {
+                    predicate.codes().for_each(|code| self.slots.release_word(slot, code));
                 }
                 Kind::Keys | Kind::KeysWithLows | Kind::Outside | Kind::Edges | Kind::Test | Kind::Absent => {}
             }

@@ -3,4 +3,5 @@
 mod cases;
 mod engine;
 mod inputs;
+mod large;
 mod random;
