@@ -139,7 +139,7 @@ async fn open(
     for attempt in 0..TRIES {
         if attempt > 0 {
             let wait = RETRY * (1 << (attempt - 1));
-            tokio::time::sleep(wait.mul_f64(rand::random::<f64>())).await;
+            tokio::time::sleep(wait.mul_f64(rand::random::<f64>())).await; // sleep: before trying again
         }
         let tried = tokio::time::timeout(STEP, async {
             let stream = streams.open_stream(peer, StreamProtocol::new(protocol)).await.map_err(|e| match e {

@@ -169,7 +169,7 @@ where
                 }
                 result => return result,
             }
-            tokio::time::sleep(wait.mul_f64(rand::random::<f64>())).await;
+            tokio::time::sleep(wait.mul_f64(rand::random::<f64>())).await; // sleep: before trying again
             wait *= 2;
         }
     }
@@ -211,7 +211,7 @@ where
         loop {
             let Keeper { connect, options, requests, .. } = self;
             let attempt = async {
-                tokio::time::sleep(jittered(wait)).await;
+                tokio::time::sleep(jittered(wait)).await; // sleep: before trying again
                 Connection::open(connect().await?, options).await
             };
             tokio::select! {
