@@ -170,6 +170,11 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Bytes that it took on the stream.
+    pub fn size(&self) -> usize {
+        PREFIX + self.content.len()
+    }
+
     /// The error for a kind that a stream does not carry.
     pub(crate) fn misplaced(&self, traffic: Traffic) -> WireError {
         WireError::Misplaced { kind: self.kind, traffic }
