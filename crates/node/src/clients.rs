@@ -2,7 +2,7 @@
 
 use crate::context::{SOFTWARE, Shared};
 use crate::event_loop::{ClientRequest, ControlInput, Traffic};
-use crate::frames::{Frames, FramesError};
+use crate::frames::{Frames, FramesError, write};
 use crate::handshake::send_last;
 use crate::outbox::Outbox;
 use bytes::BytesMut;
@@ -130,13 +130,7 @@ async fn read_hello<S: AsyncRead + Unpin>(
 }
 
 async fn run<S: AsyncRead + AsyncWrite + Unpin>(context: &Shared, entry: &Arc<ClientEntry>, frames: Frames<S>) {
-    let mut writer = None;
-    let frames = frames.map(|stream| {
-        let (reader, half) = tokio::io::split(stream);
-        writer = Some(half);
-        reader
-    });
-    let Some(mut writer) = writer else { return };
+    let (frames, mut writer) = frames.split();
     let hello = ServerFrame::Hello(ServerHello {
         version: CLIENT_VERSIONS.max,
         broker: context.broker,
@@ -275,9 +269,4 @@ async fn write_all<S: AsyncWrite>(entry: &ClientEntry, mut writer: WriteHalf<S>,
     // It is over either way.
     let _ = tokio::time::timeout(STEP, writer.shutdown()).await;
     "it was told to go".into()
-}
-
-async fn write<S: AsyncWrite>(writer: &mut WriteHalf<S>, bytes: &[u8]) -> std::io::Result<()> {
-    writer.write_all(bytes).await?;
-    writer.flush().await
 }

@@ -1,10 +1,10 @@
-//! Frames off a byte stream.
+//! Frames off a byte stream, and bytes onto it.
 
 use enroute_wire::{Frame, FrameReader, Traffic, WireError};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 
 /// Bytes read at a time: there may be very many clients, and only data streams bring much at once.
 const CHUNK: usize = 8 << 10;
@@ -63,12 +63,21 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         self.frames.next_frame()
     }
 
-    /// The same frames over a part of the same stream: for streams that are split after the hello.
-    pub(crate) fn map<T>(self, change: impl FnOnce(R) -> T) -> Frames<T> {
-        Frames { reader: change(self.reader), frames: self.frames, chunk: self.chunk, reads: self.reads }
-    }
-
     pub(crate) fn get_mut(&mut self) -> &mut R {
         &mut self.reader
     }
+}
+
+impl<S: AsyncRead + AsyncWrite> Frames<S> {
+    /// After the hellos: the same frames over the reading half of the stream, and the half to write to.
+    pub(crate) fn split(self) -> (Frames<ReadHalf<S>>, WriteHalf<S>) {
+        let (reader, writer) = tokio::io::split(self.reader);
+        (Frames { reader, frames: self.frames, chunk: self.chunk, reads: self.reads }, writer)
+    }
+}
+
+/// Writes and flushes.
+pub(crate) async fn write<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
+    writer.write_all(bytes).await?;
+    writer.flush().await
 }

@@ -6,7 +6,7 @@
 //! missing answer tells.
 
 use crate::context::Shared;
-use crate::frames::{Frames, FramesError};
+use crate::frames::{Frames, FramesError, write};
 use bytes::BytesMut;
 use enroute_broker::{BrokerId, Neighbour};
 use enroute_wire::{
@@ -271,11 +271,7 @@ fn decode<T>(result: Result<T, WireError>) -> Result<T, HandshakeError> {
 }
 
 async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> Result<(), HandshakeError> {
-    let sent = tokio::time::timeout(STEP, async {
-        stream.write_all(bytes).await?;
-        stream.flush().await
-    });
-    match sent.await {
+    match tokio::time::timeout(STEP, write(stream, bytes)).await {
         Ok(result) => result.map_err(|error| HandshakeError::Frames(error.into())),
         Err(_) => Err(HandshakeError::Timeout),
     }

@@ -4,8 +4,8 @@ use crate::context::Shared;
 use crate::control_queue::ControlQueue;
 use crate::event_loop::{ControlInput, Traffic};
 use crate::event_queue::EventQueue;
-use crate::frames::{Frames, FramesError};
-use crate::handshake::Established;
+use crate::frames::{Frames, FramesError, write};
+use crate::handshake::{Established, StreamFrames};
 use crate::swarm::SwarmCommand;
 use bytes::BytesMut;
 use enroute_broker::{EventFrame, LinkId, Message, Neighbour};
@@ -163,31 +163,15 @@ pub(crate) async fn run(context: Shared, established: Established, entry: Option
 }
 
 /// Runs the four tasks of a link; whether it fell silent, and why it has ended.
-async fn serve(
-    context: &Shared,
-    link: &Arc<Link>,
-    control: crate::handshake::StreamFrames,
-    data: crate::handshake::StreamFrames,
-) -> (bool, String) {
-    let (mut control_writer, mut data_writer) = (None, None);
-    let control = control.map(|stream| {
-        let (reader, writer) = tokio::io::split(stream);
-        control_writer = Some(writer);
-        reader
-    });
-    let data = data.map(|stream| {
-        let (reader, writer) = tokio::io::split(stream);
-        data_writer = Some(writer);
-        reader
-    });
+async fn serve(context: &Shared, link: &Arc<Link>, control: StreamFrames, data: StreamFrames) -> (bool, String) {
+    let (control, control_writer) = control.split();
+    let (data, data_writer) = data.split();
     let mut readers = JoinSet::new();
     let mut writers = JoinSet::new();
     readers.spawn(read_control(Arc::clone(context), Arc::clone(link), control).in_current_span());
     readers.spawn(read_events(Arc::clone(context), Arc::clone(link), data).in_current_span());
-    if let (Some(control), Some(data)) = (control_writer, data_writer) {
-        writers.spawn(write_control(Arc::clone(link), control, context.config.keep_alive()).in_current_span());
-        writers.spawn(write_events(Arc::clone(link), data).in_current_span());
-    }
+    writers.spawn(write_control(Arc::clone(link), control_writer, context.config.keep_alive()).in_current_span());
+    writers.spawn(write_events(Arc::clone(link), data_writer).in_current_span());
     let first = tokio::select! {
         Some(end) = readers.join_next() => end,
         Some(end) = writers.join_next() => end,
@@ -275,7 +259,7 @@ async fn read_control<R: AsyncRead + Unpin>(context: Shared, link: Arc<Link>, mu
             Ok(None) => return End::Broken("the neighbour has closed the stream without a goodbye".into()),
             Err(error) => return failed(error),
         };
-        add(&link.counts.control_bytes_received, frame.content.len() as u64 + 5);
+        add(&link.counts.control_bytes_received, frame.size() as u64);
         match ControlFrame::decode(&frame) {
             Ok(ControlFrame::Message(message)) => {
                 add(&link.counts.control_received, 1);
@@ -308,7 +292,7 @@ async fn read_events<R: AsyncRead + Unpin>(context: Shared, link: Arc<Link>, mut
         let mut unreadable = None;
         while let Some(frame) = next {
             add(&link.counts.events_received, 1);
-            add(&link.counts.event_bytes_received, frame.content.len() as u64 + 5);
+            add(&link.counts.event_bytes_received, frame.size() as u64);
             match DataFrame::decode(&frame) {
                 Ok(DataFrame::Event(event)) => batch.push(event),
                 Ok(DataFrame::Hello(_)) => return End::Broken("a second data hello".into()),
@@ -390,11 +374,6 @@ async fn write_events<W: AsyncWrite + Unpin>(link: Arc<Link>, mut writer: W) -> 
         }
     }
     finish(writer).await
-}
-
-async fn write<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> std::io::Result<()> {
-    writer.write_all(bytes).await?;
-    writer.flush().await
 }
 
 async fn finish<W: AsyncWrite + Unpin>(mut writer: W) -> End {
