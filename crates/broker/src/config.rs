@@ -21,6 +21,10 @@ pub struct Identity {
 }
 
 /// Times and bounds of the core. The defaults are right for most; tests and simulations shorten or tighten them.
+///
+/// Some times hold only together: `narrowing` must exceed `publish_wait`, or a scope could shrink under a publication that
+/// waits; `grace` must exceed `unreachable`, and that the time it takes to find a dead link, or a broker would be forgotten
+/// while others still count on its being told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How long after the start the broker counts as starting at most.

@@ -65,6 +65,11 @@ impl Links {
         self.by_neighbour.get(&neighbour).copied()
     }
 
+    /// The brokers at the other ends.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = BrokerId> {
+        self.by_neighbour.keys().copied()
+    }
+
     pub(crate) fn ids(&self) -> Vec<LinkId> {
         self.links.keys().copied().collect()
     }

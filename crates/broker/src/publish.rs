@@ -1,8 +1,8 @@
 //! Publishing: an event is matched once, here, against the own subscriptions and against what all others want, and then
 //! only follows its destinations.
 //!
-//! The view of what others want is complete when every reachable broker has answered the present scope and none is still
-//! starting. Until then publications wait, in order; one that has waited for [`Config::publish_wait`](crate::Config) goes
+//! The view of what others want is complete when every reachable broker has answered the present scope, none is still
+//! starting, and none is about to become reachable (a link to it is up, or listed by its other end alone). Until then publications wait, in order; one that has waited for [`Config::publish_wait`](crate::Config) goes
 //! out all the same and its receipt says so. The brokers it waited for are not waited for again until they answer.
 
 use crate::broker::Broker;
@@ -10,7 +10,7 @@ use crate::clients::refuse;
 use crate::timers::Timer;
 use crate::{BrokerId, ClientId, EventFrame, EventId, Output, Receipt, Refusal, Reply, RequestId, Time};
 use enroute_filter::Event;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// A publication that waits.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Broker {
 
     /// The first waiting publication has waited long enough: whoever has not answered is not waited for any more.
     pub(crate) fn on_publication_due(&mut self, out: &mut Vec<Output>) {
-        self.overdue = self.unanswered().into_iter().collect();
+        self.overdue = self.unanswered();
         self.missing_answers = None;
         self.publish_waiting(out);
     }
@@ -111,14 +111,17 @@ impl Broker {
         hops.unwrap_or(0).saturating_mul(2).saturating_add(16)
     }
 
-    /// The reachable brokers that have not said what they want of the present scope, or are still starting.
-    pub(crate) fn unanswered(&self) -> Vec<BrokerId> {
+    /// The reachable brokers that have not said what they want of the present scope, or are still starting, and those about to
+    /// be reachable.
+    pub(crate) fn unanswered(&self) -> BTreeSet<BrokerId> {
         let version = self.scope.version();
         let answered = |broker: BrokerId| {
             let starting = self.topology.link_state(broker).is_some_and(|record| record.starting);
             !starting && self.remote.answered(broker, version)
         };
-        self.topology.reachable().filter(|&broker| !answered(broker)).collect()
+        let coming = self.links.neighbours().chain(self.topology.listed_by_reachable());
+        let coming = coming.filter(|&broker| broker != self.identity.id && self.topology.route(broker).is_none());
+        self.topology.reachable().filter(|&broker| !answered(broker)).chain(coming).collect()
     }
 
     /// Whether every reachable broker has said what it wants.

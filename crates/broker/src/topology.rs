@@ -133,6 +133,12 @@ impl Topology {
         self.routes.keys().copied()
     }
 
+    /// The neighbours of all that can be reached, as these list them: among them those that do not list the link yet.
+    pub(crate) fn listed_by_reachable(&self) -> impl Iterator<Item = BrokerId> {
+        let records = self.reachable().chain([self.me]).filter_map(|broker| self.link_states.get(&broker));
+        records.flat_map(|record| record.links.iter().map(|link| link.neighbour))
+    }
+
     /// All brokers of which a link state is held, oneself among them.
     pub(crate) fn brokers(&self) -> impl Iterator<Item = BrokerId> {
         self.link_states.keys().copied()

@@ -196,7 +196,7 @@ impl Broker {
             Until::Held { missing, .. } => Reply::Partial { missing: missing.into_iter().collect() },
             Until::Complete { .. } => match self.unanswered() {
                 missing if missing.is_empty() => Reply::InForce { brokers: self.topology.reachable().count() as u32 },
-                missing => Reply::Partial { missing },
+                missing => Reply::Partial { missing: missing.into_iter().collect() },
             },
         };
         out.push(Output::Reply { client: wait.client, request: wait.request, reply });

@@ -275,44 +275,64 @@ fn an_identity_used_twice_is_found_out() {
     assert!(world.stopped.contains(&line[1]));
 }
 
+/// A broker that is linked to `to` and in sync with it, but says nothing by itself; gives its id and the link.
+fn link_mute(world: &mut World, to: BrokerId) -> (BrokerId, LinkId) {
+    let mute = BrokerId::of_peer("mute");
+    let link = LinkId(500);
+    let neighbour = Neighbour {
+        broker: mute,
+        peer_id: "mute".into(),
+        incarnation: 1,
+        start_nonce: 1,
+        dialled_by: mute,
+        dial: 1,
+        cost: 1,
+        told_incarnation: world.brokers[&to].incarnation(),
+    };
+    world.names.insert(mute, "mute".into());
+    world.input(to, Input::LinkUp { link, neighbour });
+    for message in [Message::Offer { held: vec![], last: true }, Message::Synced, Message::SyncedAck] {
+        world.input(to, Input::Message { link, message });
+    }
+    let status = world.brokers.get_mut(&to).expect("it lives").status();
+    assert!(status.links.iter().all(|link| link.in_sync));
+    (mute, link)
+}
+
+/// The mute broker's link state, which lists its link.
+fn mute_link_state(world: &World, mute: BrokerId, to: BrokerId) -> Message {
+    let nonce = world.brokers[&to].link_nonce(mute).expect("a link");
+    Message::LinkState(Arc::new(LinkState {
+        origin: mute,
+        peer_id: "mute".into(),
+        start_nonce: 1,
+        version: Version { incarnation: 1, sequence: 1 },
+        starting: false,
+        addresses: vec![],
+        links: vec![LinkEnd { neighbour: to, cost: 1, nonce }],
+    }))
+}
+
+#[test]
+fn a_publication_waits_for_a_neighbour_whose_end_of_the_link_is_not_listed_yet() {
+    let mut world = World::new();
+    let line = world.line(1);
+    let (mute, link) = link_mute(&mut world, line[0]);
+    let request = world.publish(line[0], 1, event("x", 1));
+    assert!(world.reply(line[0], 1, request).is_none(), "published without the neighbour");
+    let message = mute_link_state(&world, mute, line[0]);
+    world.input(line[0], Input::Message { link, message });
+    assert!(world.reply(line[0], 1, request).is_none(), "published before the neighbour said what it wants");
+    assert!(matches!(world.answer(line[0], 1, request), Reply::Published(receipt) if !receipt.complete));
+}
+
 #[test]
 fn a_publication_waits_for_a_broker_that_does_not_answer_only_so_long() {
     let mut world = World::new();
     let line = world.line(2);
-    // A third broker that is linked and in sync, but never answers a scope.
-    let mute = BrokerId::of_peer("mute");
-    let (link, lives) = (LinkId(500), 1);
-    let neighbour = Neighbour {
-        broker: mute,
-        peer_id: "mute".into(),
-        incarnation: lives,
-        start_nonce: lives,
-        dialled_by: mute,
-        dial: 1,
-        cost: 1,
-        told_incarnation: world.brokers[&line[0]].incarnation(),
-    };
-    world.names.insert(mute, "mute".into());
-    world.transcript = Some(vec![]);
-    world.input(line[0], Input::LinkUp { link, neighbour });
-    for message in [Message::Offer { held: vec![], last: true }, Message::Synced, Message::SyncedAck] {
-        world.input(line[0], Input::Message { link, message });
-    }
-    let nonce = {
-        let status = world.brokers.get_mut(&line[0]).expect("it lives").status();
-        assert!(status.links.iter().all(|link| link.in_sync));
-        world.brokers[&line[0]].link_nonce(mute).expect("a link")
-    };
-    let record = LinkState {
-        origin: mute,
-        peer_id: "mute".into(),
-        start_nonce: lives,
-        version: Version { incarnation: lives, sequence: 1 },
-        starting: false,
-        addresses: vec![],
-        links: vec![LinkEnd { neighbour: line[0], cost: 1, nonce }],
-    };
-    world.input(line[0], Input::Message { link, message: Message::LinkState(Arc::new(record)) });
+    let (mute, link) = link_mute(&mut world, line[0]);
+    let message = mute_link_state(&world, mute, line[0]);
+    world.input(line[0], Input::Message { link, message });
     world.subscribe(line[1], 1, "s", "TRUE");
     let start = world.now;
     let first = world.publish(line[0], 1, event("x", 1));
@@ -405,4 +425,24 @@ fn the_scope_narrows_late() {
     assert_eq!(scope(&mut world), "nobody");
     let status = world.brokers.get_mut(&line[1]).expect("it lives").status();
     assert!(status.brokers.iter().all(|it| it.announced == 0));
+}
+
+#[test]
+fn a_newcomer_that_is_answered_misses_nothing_its_neighbours_publish() {
+    for publisher in 0..2 {
+        let mut world = World::new();
+        let line = world.line(2);
+        let newcomer = BrokerId::of_peer("newcomer");
+        let peer_id = "newcomer".into();
+        world.start_as(Identity { id: newcomer, peer_id, incarnation: 1, start_nonce: 0, addresses: vec![] });
+        world.link(newcomer, line[1]);
+        world.input(newcomer, Input::PeersTried);
+        let request = world.subscribe(newcomer, 1, "s", "x = 1");
+        // No later than the answer: the newcomer's own link state may still be under way to the publisher.
+        world.answer(newcomer, 1, request);
+        world.publish(line[publisher], 1, event("x", 1));
+        world.advance(Duration::from_secs(10));
+        assert_eq!(received(&world, newcomer, 1).len(), 1, "published at {publisher}");
+        assert!(world.brokers.get_mut(&line[publisher]).expect("it lives").status().complete);
+    }
 }
