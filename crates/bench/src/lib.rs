@@ -3,11 +3,14 @@
 //! - [`workload`]: seeded subscriptions and events.
 //! - [`contender`]: the engines, and one peer ([`atree`]).
 //! - [`measure`] and [`report`]: one run of some engines on one workload.
-//! - [`allocation`], [`clock`], [`random`]: what measuring and drawing need.
+//! - [`churn`]: one engine whose subscriptions come and go.
+//! - [`paper`]: the papers' experiments.
+//! - [`allocation`], [`clock`], [`machine`], [`random`]: what measuring and drawing need.
 
 pub mod allocation;
 #[cfg(feature = "a-tree")]
 pub mod atree;
+pub mod churn;
 pub mod clock;
 pub mod contender;
 pub mod machine;

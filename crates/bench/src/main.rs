@@ -4,6 +4,7 @@
 
 use clap::{Parser, Subcommand};
 use enroute_bench::allocation::CountingAllocator;
+use enroute_bench::churn;
 use enroute_bench::contender;
 use enroute_bench::machine::Circumstances;
 use enroute_bench::measure::{Plan, measure};
@@ -31,6 +32,8 @@ struct Arguments {
 enum Command {
     /// Measure engines on one workload
     Match(MatchOptions),
+    /// Replace an engine's subscriptions again and again, and see whether it stays as fast and as small
+    Churn(ChurnOptions),
     /// Do the papers' experiments again: tables and plots
     Paper(PaperOptions),
 }
@@ -73,6 +76,28 @@ struct MatchOptions {
 }
 
 #[derive(clap::Args)]
+struct ChurnOptions {
+    /// The input
+    #[arg(long, value_enum)]
+    workload: Workload,
+    /// How many subscriptions there are at any time
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    subscriptions: u32,
+    /// The engine
+    #[arg(long, default_value = contender::ENROUTE, value_parser = lasting_engine_name)]
+    engine: &'static str,
+    /// How often all subscriptions, as a number, are replaced
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    turns: u32,
+    /// How many events matching is timed on
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    events: u32,
+    /// Another seed gives another input
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(clap::Args)]
 struct PaperOptions {
     /// Smaller inputs and fewer runs, for a look
     #[arg(long)]
@@ -90,6 +115,14 @@ fn engine_name(text: &str) -> Result<&'static str, String> {
     }
 }
 
+/// An engine that can match after removals.
+fn lasting_engine_name(text: &str) -> Result<&'static str, String> {
+    match engine_name(text)? {
+        contender::A_TREE => Err("it does not match after removals".to_owned()),
+        name => Ok(name),
+    }
+}
+
 /// The JSON file.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -102,6 +135,7 @@ struct Document<'a> {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Match(options) => run_match(options),
+        Command::Churn(options) => run_churn(&options),
         Command::Paper(options) => run_paper(&options),
     };
     match result {
@@ -115,6 +149,21 @@ fn main() -> ExitCode {
 
 fn cannot_write(path: &Path, error: &io::Error) -> String {
     format!("cannot write {}: {error}", path.display())
+}
+
+fn run_churn(options: &ChurnOptions) -> Result<(), String> {
+    let plan = churn::Plan {
+        engine: options.engine,
+        subscriptions: options.subscriptions as usize,
+        turns: options.turns as usize,
+        events: options.events as usize,
+        seed: options.seed,
+    };
+    let churn = churn::churn(&options.workload.open(options.seed), &plan);
+    println!("{}", Circumstances::now());
+    println!("{} under workload {}, {} subscriptions", plan.engine, options.workload.name(), plan.subscriptions);
+    print!("{churn}");
+    if churn.differences == 0 { Ok(()) } else { Err(format!("results of {} events differ", churn.differences)) }
 }
 
 fn run_paper(options: &PaperOptions) -> Result<(), String> {

@@ -9,7 +9,14 @@ use crate::report::EngineReport;
 use crate::workload::Input;
 use crate::workload::zipf::ZipfAttributes;
 
-const ENGINES: &[&str] = &["k-index", "be-tree", "opindex", "enindex-letter", "enindex", "enroute"];
+const ENGINES: &[(&str, &str)] = &[
+    ("k-index", "#e69f00"),
+    ("be-tree", "#009e73"),
+    ("opindex", "#cc79a7"),
+    ("enindex-letter", "#56b4e9"),
+    ("enindex", "#0072b2"),
+    ("enroute", "#d55e00"),
+];
 const ATTRIBUTES: usize = 100;
 const VALUES: usize = 10;
 

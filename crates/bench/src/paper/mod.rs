@@ -48,7 +48,8 @@ pub fn run(output: &Path, quick: bool) -> io::Result<Vec<String>> {
 
 /// What is varied, and what is measured.
 struct Experiment {
-    engines: &'static [&'static str],
+    /// By name, with the colour of its line: of Okabe and Ito's, which most people can tell apart.
+    engines: &'static [(&'static str, &'static str)],
     /// What the abscissa is.
     abscissa: &'static str,
     scale: Scale,
@@ -87,13 +88,17 @@ struct Table {
 }
 
 impl Experiment {
+    fn engine_names(&self) -> Vec<&'static str> {
+        self.engines.iter().map(|(name, _)| *name).collect()
+    }
+
     fn measure(&self, differences: &mut Vec<String>) -> Vec<Point> {
         let mut points = Vec::new();
         for (abscissa, subscriptions) in &self.points {
             let mut point = Point { abscissa: *abscissa, runs: Vec::new() };
             for seed in 1..=self.runs {
                 let plan = Plan {
-                    engines: self.engines.to_vec(),
+                    engines: self.engine_names(),
                     subscriptions: *subscriptions,
                     events: 200,
                     checked: 4,
@@ -121,7 +126,7 @@ impl Experiment {
         let mut text = format!("\n## {}\n\n{}\n", figure.title, figure.text);
         let runs = if self.runs == 1 { "one run".to_owned() } else { format!("the mean of {} runs", self.runs) };
         text += &format!("Each number is {runs}.\n\n![{}]({})\n\n", figure.title, figure.file);
-        text += &format!("| {}: {} | {} |\n", self.abscissa, figure.ordinate, self.engines.join(" | "));
+        text += &format!("| {}: {} | {} |\n", self.abscissa, figure.ordinate, self.engine_names().join(" | "));
         text += &format!("| ---: |{}\n", " ---: |".repeat(self.engines.len()));
         for (abscissa, numbers) in &table.rows {
             let numbers: Vec<String> =
@@ -132,9 +137,9 @@ impl Experiment {
     }
 
     fn plot(&self, figure: &Figure, table: &Table) -> Plot {
-        let series = self.engines.iter().enumerate().map(|(engine, name)| {
+        let series = self.engines.iter().enumerate().map(|(engine, (name, colour))| {
             let point = |(abscissa, numbers): &(usize, Vec<Option<f64>>)| Some((*abscissa as f64, numbers[engine]?));
-            Series { name: (*name).to_owned(), points: table.rows.iter().filter_map(point).collect() }
+            Series { name: (*name).to_owned(), colour, points: table.rows.iter().filter_map(point).collect() }
         });
         Plot {
             title: figure.title.to_owned(),

@@ -10,9 +10,6 @@ const TOP: f64 = 48.0;
 const BOTTOM: f64 = 60.0;
 /// The least distance of two names in the legend.
 const LEGEND_LINE: f64 = 18.0;
-/// Okabe and Ito's colours, which most people with deficient colour vision can tell apart, without their yellow.
-const COLOURS: [&str; 7] = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
-
 /// How an axis maps numbers to places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
@@ -27,6 +24,8 @@ pub(super) enum Scale {
 pub(super) struct Series {
     /// Stands in the legend.
     pub(super) name: String,
+    /// As SVG has it.
+    pub(super) colour: &'static str,
     /// Abscissa and ordinate.
     pub(super) points: Vec<(f64, f64)>,
 }
@@ -42,7 +41,7 @@ pub(super) struct Plot {
     pub(super) y_label: String,
     /// The scale of the abscissas; that of the ordinates is logarithmic.
     pub(super) x_scale: Scale,
-    /// At most seven.
+    /// The lines.
     pub(super) series: Vec<Series>,
 }
 
@@ -121,13 +120,12 @@ impl Plot {
             escaped(&self.title)
         )?;
         self.write_axes(svg, &x_axis, &y_axis)?;
-        let mut names: Vec<(f64, usize)> = Vec::new();
-        for (index, series) in self.series.iter().enumerate() {
-            let end = write_line(svg, series, COLOURS[index % COLOURS.len()], &x_axis, &y_axis)?;
-            names.extend(end.map(|y| (y, index)));
+        let mut ends: Vec<LineEnd> = Vec::new();
+        for series in &self.series {
+            ends.extend(write_line(svg, series, &x_axis, &y_axis)?);
         }
-        names.sort_by(|a, b| a.0.total_cmp(&b.0));
-        self.write_legend(svg, &names)?;
+        ends.sort_by(|a, b| a.y.total_cmp(&b.y));
+        write_legend(svg, &ends)?;
         writeln!(svg, "</svg>")
     }
 
@@ -156,42 +154,48 @@ impl Plot {
             escaped(&self.y_label)
         )
     }
-
-    /// Names at the ends of their lines, given from top to bottom, moved apart where they would overlap.
-    fn write_legend(&self, svg: &mut String, names: &[(f64, usize)]) -> fmt::Result {
-        // The last may not sink below the axis, so the first starts high enough for all.
-        let mut lowest = TOP;
-        let mut places: Vec<f64> = Vec::with_capacity(names.len());
-        for (y, _) in names {
-            lowest = y.max(lowest);
-            places.push(lowest);
-            lowest += LEGEND_LINE;
-        }
-        let mut highest = HEIGHT - BOTTOM + LEGEND_LINE;
-        for place in places.iter_mut().rev() {
-            highest = place.min(highest - LEGEND_LINE);
-            *place = highest;
-        }
-        let x = WIDTH - RIGHT + 12.0;
-        for ((end, index), y) in names.iter().zip(places) {
-            let colour = COLOURS[index % COLOURS.len()];
-            let (from, to) = (WIDTH - RIGHT + 1.0, x - 2.0);
-            writeln!(svg, r#"<path d="M{from} {end:.1}L{to} {y:.1}" stroke="{colour}" stroke-width="0.7"/>"#)?;
-            let name = escaped(&self.series[*index].name);
-            writeln!(svg, r#"<text x="{x}" y="{:.1}" fill="{colour}">{name}</text>"#, y + 4.5)?;
-        }
-        Ok(())
-    }
 }
 
-/// Draws a line with a dot at each point; says where it ends.
-fn write_line(
+/// Where a line ends.
+struct LineEnd<'a> {
+    series: &'a Series,
+    x: f64,
+    y: f64,
+}
+
+/// Names beside the ends of their lines, given from top to bottom, moved apart where they would overlap.
+fn write_legend(svg: &mut String, ends: &[LineEnd<'_>]) -> fmt::Result {
+    let mut lowest = TOP;
+    let mut places: Vec<f64> = Vec::with_capacity(ends.len());
+    for end in ends {
+        lowest = end.y.max(lowest);
+        places.push(lowest);
+        lowest += LEGEND_LINE;
+    }
+    // The last may not sink below the axis; then all above it move up.
+    let mut highest = HEIGHT - BOTTOM + LEGEND_LINE;
+    for place in places.iter_mut().rev() {
+        highest = place.min(highest - LEGEND_LINE);
+        *place = highest;
+    }
+    let x = WIDTH - RIGHT + 12.0;
+    for (end, y) in ends.iter().zip(places) {
+        let Series { name, colour, .. } = end.series;
+        let (from, to) = (end.x + 5.0, x - 2.0);
+        writeln!(svg, r#"<path d="M{from:.1} {:.1}L{to} {y:.1}" stroke="{colour}" stroke-width="0.7"/>"#, end.y)?;
+        writeln!(svg, r#"<text x="{x}" y="{:.1}" fill="{colour}">{}</text>"#, y + 4.5, escaped(name))?;
+    }
+    Ok(())
+}
+
+/// Draws a line with a dot at each point; says where it ends, if it has a point.
+fn write_line<'a>(
     svg: &mut String,
-    series: &Series,
-    colour: &str,
+    series: &'a Series,
     x_axis: &Axis,
     y_axis: &Axis,
-) -> Result<Option<f64>, fmt::Error> {
+) -> Result<Option<LineEnd<'a>>, fmt::Error> {
+    let colour = series.colour;
     let drawn = series.points.iter().filter(|(_, y)| y.is_finite() && *y > 0.0);
     let places: Vec<(f64, f64)> = drawn.map(|(x, y)| (x_axis.place(*x), y_axis.place(*y))).collect();
     let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
@@ -199,7 +203,7 @@ fn write_line(
     for (x, y) in &places {
         writeln!(svg, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{colour}"/>"#)?;
     }
-    Ok(places.last().map(|(_, y)| *y))
+    Ok(places.last().map(|(x, y)| LineEnd { series, x: *x, y: *y }))
 }
 
 /// A tick's number: thousands as `k`, millions as `M`.
@@ -238,7 +242,8 @@ mod tests {
 
     #[test]
     fn names_keep_apart_and_stay_inside() {
-        let series = |name: &str, y| Series { name: name.to_owned(), points: vec![(1.0, 1.0), (2.0, y)] };
+        let series =
+            |name: &str, y| Series { name: name.to_owned(), colour: "black", points: vec![(1.0, 1.0), (2.0, y)] };
         let plot = Plot {
             title: "a < b".to_owned(),
             x_label: "x".to_owned(),
@@ -261,7 +266,8 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_no_failure() {
-        let series = vec![Series { name: "none".to_owned(), points: vec![(1.0, 0.0), (2.0, f64::NAN)] }];
+        let series =
+            vec![Series { name: "none".to_owned(), colour: "black", points: vec![(1.0, 0.0), (2.0, f64::NAN)] }];
         let empty = String::new();
         let plot =
             Plot { title: empty.clone(), x_label: empty.clone(), y_label: empty, x_scale: Scale::Logarithmic, series };

@@ -8,7 +8,13 @@ use crate::workload::Input;
 use crate::workload::predicates::Predicates;
 
 /// The paper's naive algorithm is counting; its own is walked by one thread here, as all others are.
-const ENGINES: &[&str] = &["counting", "carzaniga", "ppsmtboad", "enindex", "enroute"];
+const ENGINES: &[(&str, &str)] = &[
+    ("counting", "#e69f00"),
+    ("carzaniga", "#009e73"),
+    ("ppsmtboad", "#cc79a7"),
+    ("enindex", "#0072b2"),
+    ("enroute", "#d55e00"),
+];
 
 /// The names of the paper's second experiment.
 const NAMES: usize = 600;

@@ -1,6 +1,7 @@
 //! Every engine on small inputs: what they find is compared, what is measured is there.
 
 use enroute_bench::allocation::{CountingAllocator, live_bytes};
+use enroute_bench::churn::{self, churn};
 use enroute_bench::contender;
 use enroute_bench::measure::{Plan, measure};
 use enroute_bench::paper;
@@ -98,5 +99,16 @@ fn the_papers_experiments_give_pages_whose_plots_exist() {
             let svg = std::fs::read_to_string(output.join(plot)).expect("the plot was written");
             assert!(svg.starts_with("<svg") && svg.contains(">enroute</text>") && !svg.contains("NaN"), "{plot}");
         }
+    }
+}
+
+#[test]
+fn engines_are_right_after_all_subscriptions_were_replaced() {
+    for engine in contender::names().into_iter().filter(|name| *name != contender::A_TREE) {
+        let plan = churn::Plan { engine, subscriptions: 300, turns: 2, events: 32, seed: 1 };
+        let churn = churn(&Workload::W3.open(1), &plan);
+        assert_eq!(churn.differences, 0, "{engine}");
+        assert_eq!(churn.turns.len(), 3, "{engine}");
+        assert!(churn.turns.iter().all(|turn| turn.microseconds > 0.0), "{engine}");
     }
 }
