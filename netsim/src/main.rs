@@ -17,7 +17,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a scenario. Exit code 0: all is as it must be; 1: something is wrong; 2: no such scenario.
+    /// Run a scenario. Exit code 0: all is as it must be; 1: something is wrong; 2: the scenario cannot be run.
     Run {
         /// The scenario, in TOML; ready ones are in netsim/scenarios.
         file: PathBuf,
@@ -36,8 +36,8 @@ enum Command {
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
+    #[error("{}: {error}", path.display())]
+    Scenario { path: PathBuf, error: ScenarioError },
     #[error("{}: {error}", path.display())]
     Trace { path: PathBuf, error: std::io::Error },
 }
@@ -62,9 +62,10 @@ fn main() -> ExitCode {
 }
 
 fn run(file: PathBuf, seed: Option<u64>, trace: Option<PathBuf>) -> Result<Report, Failure> {
-    let scenario = Scenario::read(&file)?;
+    let wrong = |error| Failure::Scenario { path: file.clone(), error };
+    let scenario = Scenario::read(&file).map_err(wrong)?;
     let seed = seed.unwrap_or(scenario.seed);
-    let mut run = Run::new(scenario, seed)?;
+    let mut run = Run::new(scenario, seed).map_err(wrong)?;
     if let Some(path) = trace {
         let file = File::create(&path).map_err(|error| Failure::Trace { path, error })?;
         run.world_mut().set_trace(Box::new(BufWriter::new(file)));
@@ -78,5 +79,5 @@ fn run(file: PathBuf, seed: Option<u64>, trace: Option<PathBuf>) -> Result<Repor
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
-    Ok(report?)
+    report.map_err(wrong)
 }

@@ -228,13 +228,8 @@ fn yes() -> bool {
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
-    #[error("{}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    #[error("{0}")]
+    Read(std::io::Error),
     /// The file is no scenario.
     #[error("{0}")]
     Syntax(#[from] toml::de::Error),
@@ -310,8 +305,7 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError::Read`] and [`ScenarioError::Syntax`]; what it names is checked as it runs.
     pub fn read(path: &Path) -> Result<Scenario, ScenarioError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| ScenarioError::Read { path: path.to_owned(), error })?;
+        let text = std::fs::read_to_string(path).map_err(ScenarioError::Read)?;
         let mut scenario = Scenario::parse(&text)?;
         scenario.folder = path.parent().map(Path::to_owned).unwrap_or_default();
         if scenario.name.is_empty() {
