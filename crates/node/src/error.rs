@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum NodeError {
     /// An address cannot be listened at.
     #[error(
-        "cannot listen at {address}: {reason} (is another program using the address, or is it not one of this machine's?)"
+        "cannot listen at {address}: {reason} (does another program use the address, is it not one of this machine's, or is it without /tcp/PORT?)"
     )]
     Listen {
         /// The address.

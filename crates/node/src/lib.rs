@@ -17,6 +17,11 @@
 //! A node keeps no global state, handles no signals, installs no tracing subscriber, and runs on whatever tokio runtime it is
 //! started on.
 //!
+//! # Features
+//!
+//! Both are off. `quic` makes addresses such as `/ip4/127.0.0.1/udp/7440/quic-v1` possible beside TCP; `mdns` dials whatever
+//! brokers are found in the local network, in addition to the configured ones.
+//!
 //! # The tasks
 //!
 //! | task | what it does |
