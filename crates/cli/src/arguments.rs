@@ -2,6 +2,7 @@
 
 use crate::commands::{advertise, config, demo, filter, key, publish, run, status, subscribe};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use enroute_node::{Multiaddr, PeerId};
 use std::time::Duration;
 
 /// Content-based publish/subscribe over a network of brokers: an event travels only over the links that lead to somebody
@@ -71,6 +72,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(count * unit).map_err(|error| error.to_string())
 }
 
+/// Reads the address of a broker.
+pub(crate) fn address(text: &str) -> Result<Multiaddr, String> {
+    text.parse().map_err(|error| format!("{error}; expected something like /ip4/127.0.0.1/tcp/7440"))
+}
+
+/// Reads a broker's public identity.
+pub(crate) fn peer_id(text: &str) -> Result<PeerId, String> {
+    text.parse().map_err(|error| format!("{error}; expected a peer id as `enroute key` shows it, such as 12D3KooW…"))
+}
+
 /// Reads a positive, finite number.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -99,6 +110,14 @@ mod tests {
         for bad in ["", "s", "-1s", "10 parsecs", "nan", "inf", "1e300h", "é"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn addresses_and_peer_ids() {
+        assert!(address("/dns4/broker.example.org/tcp/7440").is_ok());
+        assert!(peer_id("12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo").is_ok());
+        assert!(address("localhost:7440").unwrap_err().contains("/ip4/127.0.0.1/tcp/7440"));
+        assert!(peer_id("961c9ac201fbaf8b").unwrap_err().contains("enroute key"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The session of a command with a broker.
 
+use crate::arguments;
 use crate::commands::run::DEFAULT_LISTEN;
 use crate::failure::Failure;
 use crate::output::tell;
@@ -16,7 +17,13 @@ const GOODBYE: Duration = Duration::from_secs(2);
 #[derive(Args)]
 pub(crate) struct BrokerOption {
     /// The broker's address, with or without /p2p/ID
-    #[arg(long, value_name = "MULTIADDR", env = "ENROUTE_BROKER", default_value = DEFAULT_LISTEN)]
+    #[arg(
+        long,
+        value_name = "MULTIADDR",
+        env = "ENROUTE_BROKER",
+        default_value = DEFAULT_LISTEN,
+        value_parser = arguments::address
+    )]
     broker: Multiaddr,
 }
 

@@ -1,6 +1,7 @@
 //! `enroute run`: a broker until ctrl-C.
 
 use super::config;
+use crate::arguments;
 use crate::failure::Failure;
 use crate::output::{Output, tell};
 use crate::runtime::{Interrupts, multi_thread};
@@ -18,16 +19,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Accept brokers and clients at this address; repeatable [default: /ip4/127.0.0.1/tcp/7440]
-    #[arg(long, value_name = "MULTIADDR")]
+    #[arg(long, value_name = "MULTIADDR", value_parser = arguments::address)]
     listen: Vec<Multiaddr>,
     /// Keep a link to the broker at this address, with or without /p2p/ID; repeatable
-    #[arg(long, value_name = "MULTIADDR")]
+    #[arg(long, value_name = "MULTIADDR", value_parser = arguments::address)]
     peer: Vec<Multiaddr>,
     /// Keep the identity and all else that must outlive a restart here; created at the first start
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Accept this peer as a broker, and no others but the configured peers; repeatable
-    #[arg(long, value_name = "PEER_ID")]
+    #[arg(long, value_name = "PEER_ID", value_parser = arguments::peer_id)]
     allow: Vec<PeerId>,
 }
 
