@@ -61,6 +61,8 @@ fn summary(status: &NodeStatus) -> String {
     let state = match (broker.starting, broker.complete) {
         (true, _) => "starting",
         (false, true) => "every reachable broker has said what it wants",
+        // Whoever publishes nothing is told nothing.
+        (false, false) if broker.scope == "nobody" => "nobody publishes here, so nobody says what they want",
         (false, false) => "waiting for brokers to say what they want",
     };
     text += &format!("  software      {}, incarnation {}\n", status.software, broker.incarnation);
