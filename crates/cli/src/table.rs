@@ -62,6 +62,11 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
+/// A count of things, of which there may be one: `1 broker`, `2 brokers`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +89,7 @@ mod tests {
         for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (29_230, "29,230"), (1_000_000, "1,000,000")] {
             assert_eq!(count(number), text);
         }
+        assert_eq!(counted(1, "line", "lines"), "1 line");
+        assert_eq!(counted(0, "line", "lines"), "0 lines");
     }
 }

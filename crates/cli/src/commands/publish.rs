@@ -7,7 +7,7 @@ use crate::connection::{BrokerOption, advertise, say_goodbye};
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::runtime::{Interrupts, this_thread};
-use crate::table::count;
+use crate::table::{count, counted};
 use crate::{arguments, filter_text};
 use clap::Args;
 use enroute_broker::Receipt;
@@ -184,18 +184,18 @@ impl Publisher {
         let Tally { published, destinations, incomplete, bad, arrays } = &self.tally;
         let seconds = took.as_secs_f64();
         let mut text = format!(
-            "published {} events in {seconds:.2} s, {} to other brokers",
-            count(*published),
+            "published {} in {seconds:.2} s, {} to other brokers",
+            counted(*published, "event", "events"),
             count(*destinations)
         );
         let rest = [
-            (*incomplete, "sent before all brokers had said what they want"),
-            (*bad, "lines not published"),
-            (*arrays, "arrays left out"),
+            (*incomplete, counted(*incomplete, "event", "events") + " sent before all brokers had said what they want"),
+            (*bad, counted(*bad, "line", "lines") + " not published"),
+            (*arrays, counted(*arrays, "array", "arrays") + " left out"),
         ];
         for (number, what) in rest {
             if number > 0 {
-                text += &format!(", {} {what}", count(number));
+                text += &format!(", {what}");
             }
         }
         tell(text);

@@ -4,7 +4,7 @@ use crate::connection::BrokerOption;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::runtime::this_thread;
-use crate::table::{Table, count};
+use crate::table::{Table, count, counted};
 use clap::Args;
 use enroute_broker::{BrokerStatus, Counters, LinkStatus};
 use enroute_client::{ClientStatus, NodeStatus, PeerStatus};
@@ -69,14 +69,16 @@ fn summary(status: &NodeStatus) -> String {
     text += &format!("  state         {state}\n");
     text += &format!("  scope         {}\n", broker.scope);
     text += &format!(
-        "  subscriptions {}; {} filters in the forest, {} of them roots, which others are told\n",
+        "  subscriptions {}; {} in the forest, {}, which others are told\n",
         count(broker.subscriptions),
-        count(broker.forest_nodes),
-        count(broker.forest_roots)
+        counted(broker.forest_nodes, "filter", "filters"),
+        counted(broker.forest_roots, "root", "roots")
     );
-    text += &format!("  clients       {}, {} advertisements\n", count(broker.clients), count(broker.advertisements));
-    let [waiting, parked] = [broker.waiting_publications, broker.parked_events].map(count);
-    text += &format!("  waiting       {waiting} publications, {parked} parked events");
+    let advertisements = counted(broker.advertisements, "advertisement", "advertisements");
+    text += &format!("  clients       {}, {advertisements}\n", count(broker.clients));
+    let publications = counted(broker.waiting_publications, "publication", "publications");
+    let parked = counted(broker.parked_events, "parked event", "parked events");
+    text += &format!("  waiting       {publications}, {parked}");
     text
 }
 
