@@ -8,12 +8,16 @@ use super::reading::Reading;
 use super::rows::Kind;
 use super::simd::{LANES, Probe, judge};
 use super::{codes::code_of, lists::SURE};
+use crate::SubscriptionId;
 use std::mem::size_of;
 
 /// The most columns of a group; predicates beyond are tested in the row.
 pub(super) const MOST_COLUMNS: usize = 6;
 /// The most entries of a block, a power of two.
 const BLOCK: usize = 1024;
+
+/// Marks entries whose subscription's id stands beside them.
+const DIRECT: u32 = 1 << 31;
 
 /// What a column is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,7 +109,10 @@ pub(super) struct Group {
 
 #[derive(Clone, Debug)]
 struct Block {
+    /// With [`DIRECT`] where the id says it all.
     rows: Vec<u32>,
+    /// Of the only subscription, where [`DIRECT`] says so.
+    ids: Vec<SubscriptionId>,
     /// The entries that there is room for, a multiple of [`LANES`].
     capacity: usize,
     /// By column: firsts (or low masks), then spans (or high masks).
@@ -114,12 +121,18 @@ struct Block {
 
 impl Block {
     fn with_capacity(capacity: usize, columns: usize) -> Block {
-        Block { rows: Vec::with_capacity(capacity), capacity, bytes: vec![0; 2 * columns * capacity] }
+        Block {
+            rows: Vec::with_capacity(capacity),
+            ids: Vec::with_capacity(capacity),
+            capacity,
+            bytes: vec![0; 2 * columns * capacity],
+        }
     }
 
     fn resize(&mut self, capacity: usize, columns: usize) {
         let mut other = Block::with_capacity(capacity, columns);
         other.rows.extend_from_slice(&self.rows);
+        other.ids.extend_from_slice(&self.ids);
         for column in 0..2 * columns {
             let length = self.rows.len();
             other.bytes[column * capacity..][..length].copy_from_slice(&self.bytes[column * self.capacity..][..length]);
@@ -146,8 +159,8 @@ impl Group {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.rows.len())
     }
 
-    /// Appends an entry.
-    pub(super) fn push(&mut self, row: u32, shape: &Shape) {
+    /// Appends an entry, with the id of its subscription if that is its only one and has no other entry.
+    pub(super) fn push(&mut self, row: u32, only: Option<SubscriptionId>, shape: &Shape) {
         let columns = self.columns.len();
         if self.blocks.last().is_none_or(|last| last.rows.len() == BLOCK) {
             self.blocks.push(Block::with_capacity(LANES, columns));
@@ -157,7 +170,8 @@ impl Group {
             block.resize(2 * block.capacity, columns);
         }
         let place = block.rows.len();
-        block.rows.push(row);
+        block.rows.push(if only.is_some() { row | DIRECT } else { row });
+        block.ids.push(only.unwrap_or(SubscriptionId(0)));
         for (number, column) in self.columns.iter().enumerate() {
             let cellular = shape.cellular.iter().find(|cellular| (cellular.view, cellular.about) == *column);
             let bytes = cellular.map_or([0, 255], |cellular| cellular.bytes);
@@ -172,6 +186,7 @@ impl Group {
         let columns = self.columns.len();
         let last = self.blocks.last_mut().expect("a group with entries has a block");
         let row = last.rows.pop().expect("no block is empty");
+        let id = last.ids.pop().expect("each entry has an id");
         let from = last.rows.len();
         let capacity = last.capacity;
         let bytes: Vec<u8> = (0..2 * columns).map(|column| last.bytes[column * capacity + from]).collect();
@@ -185,13 +200,20 @@ impl Group {
         }
         let block = &mut self.blocks[place / BLOCK];
         block.rows[place % BLOCK] = row;
+        block.ids[place % BLOCK] = id;
         for (column, byte) in bytes.into_iter().enumerate() {
             block.bytes[column * block.capacity + place % BLOCK] = byte;
         }
-        Some(row)
+        Some(row & !DIRECT)
     }
 
-    /// Appends the rows that the event may match; with [`SURE`] if it does, provided that the key leaves no doubt.
+    /// Notes that an entry has more than one subscription now.
+    pub(super) fn set_shared(&mut self, place: usize) {
+        self.blocks[place / BLOCK].rows[place % BLOCK] &= !DIRECT;
+    }
+
+    /// Appends the rows that the event may match; with [`SURE`] if it does, provided that the key leaves no doubt. If ids are
+    /// wanted, those go to the ids instead that say it all.
     pub(super) fn candidates(&self, reading: &mut Reading, is_key_sure: bool) {
         let mut probes = [Probe::Range(0); MOST_COLUMNS];
         let mut is_sure = self.is_complete && is_key_sure;
@@ -219,19 +241,29 @@ impl Group {
                 let verdict = judge(probes, &block.bytes, block.capacity, start);
                 let surely = if is_sure { verdict.surely } else { 0 };
                 let mut maybe = verdict.maybe & (u64::MAX >> (LANES - rows.len()));
+                if reading.wants_ids {
+                    let mut direct = maybe & surely;
+                    while direct != 0 {
+                        let lane = direct.trailing_zeros() as usize;
+                        direct &= direct - 1;
+                        if rows[lane] & DIRECT != 0 {
+                            maybe &= !(1 << lane);
+                            reading.ids.push(block.ids[start + lane]);
+                        }
+                    }
+                }
                 while maybe != 0 {
                     let lane = maybe.trailing_zeros();
                     maybe &= maybe - 1;
                     let sure = if surely >> lane & 1 == 1 { SURE } else { 0 };
-                    reading.candidates.push(rows[lane as usize] | sure);
+                    reading.candidates.push(rows[lane as usize] & !DIRECT | sure);
                 }
             }
         }
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let block =
-            |block: &Block| size_of::<Block>() + block.rows.capacity() * size_of::<u32>() + block.bytes.capacity();
+        let block = |block: &Block| size_of::<Block>() + block.rows.capacity() * 12 + block.bytes.capacity();
         size_of_val(&*self.columns) + self.blocks.iter().map(block).sum::<usize>()
     }
 }

@@ -11,6 +11,7 @@ use super::pages::Pages;
 use super::reading::Reading;
 use super::rows::Rows;
 use super::table::{Table, hash_number};
+use crate::SubscriptionId;
 use std::mem::size_of;
 
 /// Marks an entry that stands in the table of keys.
@@ -26,11 +27,20 @@ const PLACE_BITS: u32 = 20;
 const LEAST_LIST: usize = 48;
 const LEAST_GROUP: f32 = 24.0;
 
-/// An entry in a list.
+/// An entry to be posted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Posted {
     pub(super) row: u32,
     pub(super) words: [u32; 2],
+    /// Of its subscription, if that is its only one and has no other entry. Kept in groups only.
+    pub(super) only: Option<SubscriptionId>,
+}
+
+/// An entry in a list that is in no group.
+#[derive(Clone, Copy, Debug)]
+struct Single {
+    row: u32,
+    words: [u32; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +55,7 @@ struct Posting {
 /// The entries under one key.
 #[derive(Clone, Debug, Default)]
 struct List {
-    entries: Vec<Posted>,
+    entries: Vec<Single>,
     groups: Vec<Group>,
     grouped: u32,
 }
@@ -108,20 +118,31 @@ impl Lists {
             return;
         };
         if posting.list & INLINE != 0 {
-            let first = Posted { row: posting.list & !INLINE, words: [posting.word, ALWAYS] };
+            let first = Single { row: posting.list & !INLINE, words: [posting.word, ALWAYS] };
             posting.list = self.lists.insert(List { entries: vec![first], ..List::default() });
         }
         let list = &mut self.lists[posting.list];
         match list.group(shape, share) {
             Some(group) => {
                 header[4] = GROUPED | (group as u32) << PLACE_BITS | list.groups[group].len() as u32;
-                list.groups[group].push(posted.row, shape);
+                list.groups[group].push(posted.row, posted.only, shape);
                 list.grouped += 1;
             }
             None => {
                 header[4] = list.entries.len() as u32;
-                list.entries.push(posted);
+                list.entries.push(Single { row: posted.row, words: posted.words });
             }
+        }
+    }
+
+    /// Notes that an entry has more than one subscription now.
+    pub(super) fn set_shared(&mut self, key: u64, place: u32) {
+        let hash = self.hash(key);
+        if place & GROUPED != 0
+            && let Some(posting) = self.postings.find(hash, |posting| posting.key == key)
+        {
+            let group = (place >> PLACE_BITS & ((1 << GROUP_BITS) - 1)) as usize;
+            self.lists[posting.list].groups[group].set_shared((place & ((1 << PLACE_BITS) - 1)) as usize);
         }
     }
 
@@ -197,7 +218,7 @@ impl Lists {
 
     pub(super) fn memory_usage(&self) -> usize {
         let list = |list: &List| {
-            list.entries.capacity() * size_of::<Posted>()
+            list.entries.capacity() * size_of::<Single>()
                 + list.groups.capacity() * size_of::<Group>()
                 + list.groups.iter().map(Group::memory_usage).sum::<usize>()
         };

@@ -14,6 +14,7 @@ mod rows;
 mod sets;
 mod simd;
 mod slots;
+mod sort;
 mod statistics;
 mod subscribers;
 mod table;
@@ -159,6 +160,8 @@ impl Engine {
         if header[0] & SHARED == 0 {
             let first = std::collections::BTreeMap::from([(header[1], vec![header[0]])]);
             header[0] = self.subscribers.groups.insert(first) | SHARED;
+            let key = u64::from(header[2]) << 32 | u64::from(header[3]);
+            self.lists.set_shared(key, header[4]);
         }
         self.subscribers.groups[header[0] & !SHARED].entry(owner).or_default().push(subscription);
     }
@@ -174,8 +177,6 @@ impl Engine {
         self.subscribers.remove(number);
         if self.is_empty() {
             *self = Engine::default();
-        } else {
-            self.adapt();
         }
         true
     }
@@ -213,6 +214,7 @@ impl Engine {
         out.clear();
         scratch.begin(0, 0, self.subscribers.bound());
         let mut reading = std::mem::take(&mut scratch.reading);
+        reading.wants_ids = true;
         self.gather(event, &mut reading, scratch);
         let mut matching = std::mem::take(&mut reading.matching);
         for (place, &candidate) in reading.candidates.iter().enumerate() {
@@ -230,6 +232,7 @@ impl Engine {
                 matching.push(row[0]);
             }
         }
+        out.extend_from_slice(&reading.ids);
         for (place, &subscription) in matching.iter().enumerate() {
             if let Some(&later) = matching.get(place + AHEAD) {
                 self.subscribers.prefetch(later);
@@ -237,9 +240,9 @@ impl Engine {
             out.push(self.subscribers.id(subscription));
         }
         reading.matching = matching;
+        sort::sort(out, &mut reading.ids);
         reading.clear();
         scratch.reading = reading;
-        out.sort_unstable();
     }
 
     /// The owners of at least one subscription that the event matches, sorted, in place of what `out` held.
@@ -249,6 +252,7 @@ impl Engine {
         out.clear();
         scratch.begin(0, 0, self.subscribers.owner_bound());
         let mut reading = std::mem::take(&mut scratch.reading);
+        reading.wants_ids = false;
         self.gather(event, &mut reading, scratch);
         for &candidate in &reading.candidates {
             if out.len() == self.subscribers.owner_count() {

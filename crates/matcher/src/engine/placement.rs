@@ -8,14 +8,14 @@ use super::columns::Shape;
 use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::lists::Posted;
 use super::reading::Reading;
-use super::rows::{HEADER, Kind, PARITY, Predicate, predicates};
+use super::rows::{ALONE, HEADER, Kind, PARITY, Predicate, SHARED, predicates};
 use super::statistics::Lens;
 use super::{Engine, codes};
 use std::sync::PoisonError;
 
 /// How many subscriptions an insert or remove places anew while a generation takes over from the one before.
 const PLACED_ANEW: usize = 2;
-/// A generation is not replaced before so many inserts and removes.
+/// A generation is not replaced before so many inserts, and not before three quarters of the entries came after it began.
 const LEAST_UPDATES: usize = 256;
 /// Keys that events have more often than this are worse than bitmaps.
 const DENSE_FROM: f32 = 0.1;
@@ -118,6 +118,7 @@ impl Engine {
         header[2] = (key >> 32) as u32;
         header[3] = key as u32;
         header[5] = header[5] & !PARITY | if parity == 1 { PARITY } else { 0 };
+        let header = *header;
         match choice {
             Choice::Unkeyed => self.unkeyed += 1,
             Choice::Equality(slot, _) => self.slots[slot].equalities += 1,
@@ -126,7 +127,9 @@ impl Engine {
             }
             Choice::Dense(_) => return self.dense[parity as usize].insert(row, weighed, &mut self.rows),
         }
-        let posted = Posted { row, words: words.map(|(_, word)| word) };
+        let is_alone = header[0] & SHARED == 0 && header[5] & ALONE != 0;
+        let only = is_alone.then(|| self.subscribers.id(header[0]));
+        let posted = Posted { row, words: words.map(|(_, word)| word), only };
         self.lists.insert(key, posted, &shape, share, &mut self.rows);
     }
 
@@ -163,7 +166,7 @@ impl Engine {
             for _ in 0..PLACED_ANEW {
                 self.place_next_anew();
             }
-        } else if self.updates >= LEAST_UPDATES.max(self.row_count) {
+        } else if self.updates >= LEAST_UPDATES.max(3 * self.row_count / 4) {
             self.updates = 0;
             self.sweep = 0;
             self.generations.current += 1;

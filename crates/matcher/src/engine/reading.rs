@@ -6,6 +6,7 @@ use super::keys::view;
 use super::rows::{HEADER, Kind};
 use super::sets::Sets;
 use super::slots::{Aspect, NO_SLOT, Slots};
+use crate::SubscriptionId;
 use enroute_filter::{Event, Number, ValueRef};
 
 /// An event as slots see it. Between events all is zero but what slot 0 has.
@@ -21,6 +22,10 @@ pub(crate) struct Reading {
     has_inexact: bool,
     /// Rows that the event may match.
     pub(super) candidates: Vec<u32>,
+    /// Whether ids of subscriptions are wanted, rather than owners.
+    pub(super) wants_ids: bool,
+    /// Subscriptions that the event matches for sure, found without looking at their rows.
+    pub(super) ids: Vec<SubscriptionId>,
     /// Subscriptions that the event matches.
     pub(super) matching: Vec<u32>,
     patterns: Vec<u32>,
@@ -139,6 +144,7 @@ impl Reading {
         self.present.clear();
         self.candidates.clear();
         self.matching.clear();
+        self.ids.clear();
         self.has_inexact = false;
     }
 
