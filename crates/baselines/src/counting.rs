@@ -27,6 +27,8 @@ pub(crate) struct Counting {
     left: Vec<u16>,
     /// The conjunctions that need nothing.
     always: Vec<u32>,
+    /// The users of what is true of one attribute of an event.
+    hits: Vec<u32>,
 }
 
 impl Index for Counting {
@@ -78,19 +80,22 @@ impl Index for Counting {
     }
 
     fn find(&mut self, event: &CodedEvent, _: &Conjunctions, found: &mut Vec<u32>) {
-        let Counting { users, lists, counts, left, always } = self;
+        let Counting { users, lists, counts, left, always, hits } = self;
         found.extend(&*always);
         for &(slot, value) in &event.seen {
             let Some(lists) = lists.get(slot as usize) else { continue };
+            // Gathering first lets the machine wait for many lists of users at once.
+            hits.clear();
             lists.each_true(value, |predicates| {
-                for &conjunction in predicates.iter().flat_map(|&predicate| users.of(predicate)) {
-                    let left = &mut left[conjunction as usize];
-                    *left -= 1;
-                    if *left == 0 {
-                        found.push(conjunction);
-                    }
-                }
+                predicates.iter().for_each(|&predicate| hits.extend_from_slice(users.of(predicate)));
             });
+            for &conjunction in &*hits {
+                let left = &mut left[conjunction as usize];
+                *left -= 1;
+                if *left == 0 {
+                    found.push(conjunction);
+                }
+            }
         }
         left.copy_from_slice(counts);
     }
@@ -100,7 +105,7 @@ impl Index for Counting {
             + self.lists.iter().map(OperatorLists::memory_usage).sum::<usize>()
             + self.lists.capacity() * size_of::<OperatorLists>()
             + (self.counts.capacity() + self.left.capacity()) * size_of::<u16>()
-            + self.always.capacity() * size_of::<u32>()
+            + (self.always.capacity() + self.hits.capacity()) * size_of::<u32>()
     }
 }
 
