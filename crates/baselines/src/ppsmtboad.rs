@@ -63,7 +63,9 @@ impl Trees {
                 self.prefixes.insert(prefix, predicate);
                 self.lengths[code::length(prefix)] += 1;
             }
-            _ => self.chains.insert(primitive, predicate),
+            Primitive::Equal(_) | Primitive::AtLeast(_) | Primitive::AtMost(_) | Primitive::NotEqual(_) => {
+                self.chains.insert(primitive, predicate);
+            }
         }
     }
 
@@ -73,7 +75,9 @@ impl Trees {
                 self.prefixes.remove(&prefix);
                 self.lengths[code::length(prefix)] -= 1;
             }
-            _ => self.chains.remove(primitive, predicate),
+            Primitive::Equal(_) | Primitive::AtLeast(_) | Primitive::AtMost(_) | Primitive::NotEqual(_) => {
+                self.chains.remove(primitive, predicate);
+            }
         }
     }
 
