@@ -106,6 +106,9 @@ impl Test {
     }
 
     /// `LIKE`: `%` stands for any run of characters, `_` for any one; after `escape` they, and it, stand for themselves.
+    ///
+    /// # Errors
+    /// If `escape` stands before anything else.
     pub fn like(pattern: &str, escape: Option<char>) -> Result<Test, PatternError> {
         Ok(Test::strings(Pattern::like(pattern, escape)?))
     }

@@ -225,7 +225,10 @@ impl EventBuilder {
         self.build_with(&Limits::default())
     }
 
-    /// Encodes the event within the given limits; else as [`EventBuilder::build`].
+    /// Encodes the event within the given limits.
+    ///
+    /// # Errors
+    /// As [`EventBuilder::build`].
     pub fn build_with(self, limits: &Limits) -> Result<Event, EventError> {
         let mut attributes: Vec<_> =
             self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();

@@ -137,6 +137,9 @@ impl Limits {
     }
 
     /// Compares what there is with what is allowed.
+    ///
+    /// # Errors
+    /// If there is more.
     pub fn check(&self, limit: Limit, found: usize) -> Result<(), LimitExceeded> {
         let maximum = self.maximum(limit);
         if found <= maximum { Ok(()) } else { Err(LimitExceeded { limit, found, maximum }) }

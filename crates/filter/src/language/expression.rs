@@ -57,11 +57,17 @@ pub enum Operator {
 
 impl Expression {
     /// Parses a filter's text within the default limits.
+    ///
+    /// # Errors
+    /// As [`Expression::parse_with`].
     pub fn parse(text: &str) -> Result<Expression, ParseError> {
         parser::parse(text, &Limits::default())
     }
 
     /// Parses a filter's text within the given limits.
+    ///
+    /// # Errors
+    /// The text is not of the language, or passes a limit.
     pub fn parse_with(text: &str, limits: &Limits) -> Result<Expression, ParseError> {
         parser::parse(text, limits)
     }

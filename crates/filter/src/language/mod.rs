@@ -44,6 +44,9 @@ use std::str::FromStr;
 
 impl Filter {
     /// Parses a filter's text within the default limits.
+    ///
+    /// # Errors
+    /// As [`Filter::parse_with`].
     pub fn parse(text: &str) -> Result<Filter, ParseError> {
         Filter::parse_with(text, &Limits::default())
     }
