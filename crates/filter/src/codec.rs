@@ -203,7 +203,7 @@ impl Writer {
             match &interval.end {
                 None => writer.0.push(ALL_FOLLOWING),
                 Some(_) if interval.is_point() => writer.0.push(ONLY),
-                Some(_) if prefix_interval(&interval.start).iter().eq([interval]) => writer.0.push(ALL_STARTING_WITH),
+                Some(_) if interval.is_prefix() => writer.0.push(ALL_STARTING_WITH),
                 Some(end) => {
                     writer.0.push(UP_TO);
                     writer.string(end);

@@ -117,18 +117,19 @@ fn value_set(attribute: &str, set: &ValueSet) -> Piece {
 
 /// `=` or IN, of as few as hold the values.
 fn one_of(attribute: &str, literals: &[String]) -> Vec<Piece> {
-    let list = |literals: &[String]| match literals {
-        [literal] => format!("{attribute} = {literal}"),
-        _ => format!("{attribute} IN ({})", literals.join(", ")),
-    };
-    literals.chunks(Limit::InValues.default_maximum()).map(|literals| Piece::tight(list(literals))).collect()
+    listed(attribute, literals, ["=", "IN"])
 }
 
 /// `<>` or NOT IN, of as few as hold the values.
 fn none_of(attribute: &str, literals: &[String]) -> Vec<Piece> {
+    listed(attribute, literals, ["<>", "NOT IN"])
+}
+
+/// The operators are that for a single value and that for several.
+fn listed(attribute: &str, literals: &[String], [single, several]: [&str; 2]) -> Vec<Piece> {
     let list = |literals: &[String]| match literals {
-        [literal] => format!("{attribute} <> {literal}"),
-        _ => format!("{attribute} NOT IN ({})", literals.join(", ")),
+        [literal] => format!("{attribute} {single} {literal}"),
+        _ => format!("{attribute} {several} ({})", literals.join(", ")),
     };
     literals.chunks(Limit::InValues.default_maximum()).map(|literals| Piece::tight(list(literals))).collect()
 }
@@ -190,7 +191,7 @@ impl Printed for Box<str> {
         self.strip_suffix('\0').map(Box::from)
     }
     fn named(interval: &Interval<Box<str>>) -> Option<Named> {
-        let is_prefix = !interval.start.is_empty() && prefix_interval(&interval.start).iter().eq([interval]);
+        let is_prefix = !interval.start.is_empty() && interval.is_prefix();
         is_prefix.then(|| Named { operator: "PREFIX", operand: string_literal(&interval.start) })
     }
     fn everything(attribute: &str) -> Piece {

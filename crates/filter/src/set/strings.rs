@@ -32,6 +32,13 @@ impl Line for Box<str> {
     }
 }
 
+impl Interval<Box<str>> {
+    /// Whether it is all strings that start with its first.
+    pub(crate) fn is_prefix(&self) -> bool {
+        prefix_interval(&self.start).iter().eq([self])
+    }
+}
+
 /// The strings that start with `prefix`.
 pub(crate) fn prefix_interval(prefix: &str) -> Intervals<Box<str>> {
     let mut characters: Vec<char> = prefix.chars().collect();
