@@ -49,7 +49,8 @@ pub struct Config {
     pub resend_max: Duration,
     /// Publications that may wait, in all.
     pub waiting_publications: usize,
-    /// Bytes of events that may wait for a complete view, and again as many that may be parked for a next hop.
+    /// Bytes of events that may wait for a complete view, and again as many, destinations included, that may be parked for a
+    /// next hop.
     pub waiting_bytes: usize,
     /// Subscriptions and advertisements of one client.
     pub names_per_client: usize,

@@ -10,6 +10,9 @@ use bytes::Bytes;
 use enroute_filter::Event;
 use std::collections::{BTreeMap, VecDeque};
 
+/// What a parked event is reckoned to take besides its bytes and its destinations.
+const PARKED_OVERHEAD: usize = 128;
+
 /// An event for which there is no next hop, or only the neighbour it came from.
 #[derive(Debug)]
 struct ParkedEvent {
@@ -21,7 +24,13 @@ struct ParkedEvent {
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
     events: VecDeque<ParkedEvent>,
+    /// Sum of the reckoned sizes of `events`.
     bytes: usize,
+}
+
+/// What a parked event is reckoned to take: of many small ones, or of one with many destinations, the event is the least.
+fn parked_size(frame: &EventFrame) -> usize {
+    frame.event.len() + frame.destinations.len() * size_of::<BrokerId>() + PARKED_OVERHEAD
 }
 
 impl Parked {
@@ -104,11 +113,12 @@ impl Broker {
     }
 
     fn park(&mut self, frame: EventFrame) {
-        if self.parked.bytes + frame.event.len() > self.config.waiting_bytes {
+        let size = parked_size(&frame);
+        if self.parked.bytes + size > self.config.waiting_bytes {
             self.counters.lost_overflow += frame.destinations.len() as u64;
             return;
         }
-        self.parked.bytes += frame.event.len();
+        self.parked.bytes += size;
         self.parked.events.push_back(ParkedEvent { frame, deadline: self.now + self.config.park });
         self.time_parked();
     }
@@ -121,13 +131,11 @@ impl Broker {
     /// neighbour, if its tables have not changed yet, parks them in turn.
     pub(crate) fn unpark(&mut self, out: &mut Vec<Output>) {
         for mut parked in std::mem::take(&mut self.parked.events) {
-            let bytes = parked.frame.event.len();
-            match self.send_copies(parked.frame, None, out) {
-                Some(stuck) => {
-                    parked.frame = stuck;
-                    self.parked.events.push_back(parked);
-                }
-                None => self.parked.bytes -= bytes,
+            self.parked.bytes -= parked_size(&parked.frame);
+            if let Some(stuck) = self.send_copies(parked.frame, None, out) {
+                self.parked.bytes += parked_size(&stuck);
+                parked.frame = stuck;
+                self.parked.events.push_back(parked);
             }
         }
         self.time_parked();
@@ -137,7 +145,7 @@ impl Broker {
     /// it is that neighbour's tables that have changed since: it goes back. Without any path it is lost.
     pub(crate) fn on_parked_due(&mut self, out: &mut Vec<Output>) {
         while let Some(parked) = self.parked.events.pop_front_if(|parked| parked.deadline <= self.now) {
-            self.parked.bytes -= parked.frame.event.len();
+            self.parked.bytes -= parked_size(&parked.frame);
             let lost = self.send_copies(parked.frame, None, out);
             self.counters.lost_no_path += lost.map_or(0, |frame| frame.destinations.len() as u64);
         }

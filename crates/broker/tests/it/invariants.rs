@@ -410,6 +410,28 @@ fn parked_events_find_the_new_path_and_are_lost_without_one() {
 }
 
 #[test]
+fn what_is_parked_is_bounded_by_its_destinations_too() {
+    let mut world = World::new();
+    world.config.waiting_bytes = 64 << 10;
+    let pair = world.line(2);
+    let status = world.brokers.get_mut(&pair[1]).expect("it lives").status();
+    let (origin, link) = (pair[0], LinkId(status.links[0].link));
+    // Destinations that nobody knows: far fewer bytes of events than may be parked.
+    let destinations: Vec<BrokerId> = (1..=2_000).map(BrokerId).collect();
+    for sequence in 1..=10 {
+        let id = EventId { origin, incarnation: 1, sequence };
+        let event = event("x", 1).as_bytes().clone();
+        let frame = EventFrame { hop_limit: 16, destinations: destinations.clone(), id, event };
+        world.input(pair[1], Input::Event { link, frame });
+    }
+    let status = world.brokers.get_mut(&pair[1]).expect("it lives").status();
+    assert_eq!((status.parked_events, status.counters.lost_overflow), (4, 6 * 2_000));
+    world.advance(Duration::from_secs(2));
+    let status = world.brokers.get_mut(&pair[1]).expect("it lives").status();
+    assert_eq!((status.parked_events, status.counters.lost_no_path), (0, 4 * 2_000));
+}
+
+#[test]
 fn the_scope_narrows_late() {
     let mut world = World::new();
     let line = world.line(2);
