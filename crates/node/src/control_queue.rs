@@ -33,13 +33,12 @@ impl ControlQueue {
         ControlQueue { state: Mutex::default(), filled: Notify::new(), bound_bytes }
     }
 
-    /// Appends a message; the bytes it takes.
-    pub(crate) fn push(&self, message: &Message) -> Result<usize, ControlError> {
+    /// Appends a message.
+    pub(crate) fn push(&self, message: &Message) -> Result<(), ControlError> {
         let mut state = self.lock();
         if state.finished {
-            return Ok(0);
+            return Ok(());
         }
-        let before = state.bytes.len();
         enroute_wire::encode_message(message, &mut state.bytes)?;
         let waiting = state.bytes.len();
         if waiting > self.bound_bytes {
@@ -47,7 +46,7 @@ impl ControlQueue {
         }
         drop(state);
         self.filled.notify_one();
-        Ok(waiting - before)
+        Ok(())
     }
 
     /// Appends last words; nothing is taken in afterwards.
@@ -96,9 +95,10 @@ mod tests {
     fn what_is_finished_is_drained_and_then_ends() {
         let queue = ControlQueue::new(100);
         assert!(queue.take().now_or_never().is_none(), "nothing to take yet");
-        let bytes = queue.push(&Message::Synced).unwrap();
+        queue.push(&Message::Synced).unwrap();
+        let bytes = queue.waiting_bytes();
         queue.finish(b"bye");
-        assert_eq!(queue.push(&Message::Synced).unwrap(), 0);
+        queue.push(&Message::Synced).unwrap();
         let taken = queue.take().now_or_never().unwrap().unwrap();
         assert_eq!(taken.len(), bytes + 3);
         assert!(queue.take().now_or_never().unwrap().is_none());

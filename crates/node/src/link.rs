@@ -74,7 +74,7 @@ impl Link {
     /// Queues control; false if that cannot be, and the link is being closed for it.
     pub(crate) fn send(&self, message: &Message) -> bool {
         match self.control.push(message) {
-            Ok(_) => {
+            Ok(()) => {
                 add(&self.counts.control_sent, 1);
                 true
             }
