@@ -100,7 +100,7 @@ pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) 
     let (dialled_by, dial, told) = (hello.dialled_by, hello.dial, hello.incarnation);
     let first = encode(&ControlFrame::Hello(hello))?;
     let (control, frame) = open(streams, peer, BROKER_PROTOCOL, Traffic::Control, &first).await?;
-    let answer = match decode(ControlFrame::decode(&frame))? {
+    let answer = match in_protocol(ControlFrame::decode(&frame))? {
         ControlFrame::HelloAck(HelloAck { hello, .. }) => hello,
         ControlFrame::HelloRefused(refused) => return Err(HandshakeError::RefusedUs(refused.text.to_string())),
         ControlFrame::Goodbye(goodbye) => return Err(HandshakeError::RefusedUs(goodbye.to_string())),
@@ -114,9 +114,9 @@ pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) 
     check_id(peer, &answer)?;
     let hello = DataHello { dialled_by, dial };
     let mut first = BytesMut::new();
-    decode(DataFrame::Hello(hello).encode(&mut first))?;
+    in_protocol(DataFrame::Hello(hello).encode(&mut first))?;
     let (data, frame) = open(streams, peer, EVENT_PROTOCOL, Traffic::Data, &first).await?;
-    if decode(DataFrame::decode(&frame))? != DataFrame::Hello(hello) {
+    if in_protocol(DataFrame::decode(&frame))? != DataFrame::Hello(hello) {
         return Err(HandshakeError::Protocol(
             "its data stream begins with something else than this link's name".into(),
         ));
@@ -180,7 +180,7 @@ pub(crate) async fn accept(
     };
     let own = context.hello(hello.dialled_by, hello.dial);
     let told = own.incarnation;
-    let version = decode(BROKER_VERSIONS.highest_common(hello.versions))?;
+    let version = in_protocol(BROKER_VERSIONS.highest_common(hello.versions))?;
     let data = awaited.expect(peer, &hello);
     send(control.get_mut(), &encode(&ControlFrame::HelloAck(HelloAck { version, hello: own }))?).await?;
     let data = tokio::time::timeout(STEP * 2, data).await.map_err(|_| HandshakeError::Timeout)?;
@@ -194,14 +194,14 @@ pub(crate) async fn accept_data(awaited: &AwaitedStreams, peer: PeerId, stream: 
     let mut data = Frames::new(stream.compat(), Traffic::Data);
     let frame = tokio::time::timeout(STEP, data.next()).await.map_err(|_| HandshakeError::Timeout)??;
     let frame = frame.ok_or(HandshakeError::Ended)?;
-    let hello = match decode(DataFrame::decode(&frame))? {
+    let hello = match in_protocol(DataFrame::decode(&frame))? {
         DataFrame::Hello(hello) => hello,
         DataFrame::Event(_) => return Err(HandshakeError::Protocol("an event before the hello".into())),
     };
     let link = awaited.take(peer, hello);
     let link = link.ok_or_else(|| HandshakeError::Protocol("a data stream without a control stream".into()))?;
     let mut bytes = BytesMut::new();
-    decode(DataFrame::Hello(hello).encode(&mut bytes))?;
+    in_protocol(DataFrame::Hello(hello).encode(&mut bytes))?;
     send(data.get_mut(), &bytes).await?;
     link.send(data).map_err(|_| HandshakeError::Ended)
 }
@@ -262,11 +262,12 @@ fn neighbour(peer: PeerId, hello: &Hello, told_incarnation: u64) -> Neighbour {
 
 fn encode(frame: &ControlFrame) -> Result<BytesMut, HandshakeError> {
     let mut bytes = BytesMut::new();
-    decode(frame.encode(&mut bytes))?;
+    in_protocol(frame.encode(&mut bytes))?;
     Ok(bytes)
 }
 
-fn decode<T>(result: Result<T, WireError>) -> Result<T, HandshakeError> {
+/// An error of the wire as one of the handshake.
+fn in_protocol<T>(result: Result<T, WireError>) -> Result<T, HandshakeError> {
     result.map_err(|error| HandshakeError::Protocol(error.to_string()))
 }
 
