@@ -3,14 +3,13 @@
 use crate::context::Shared;
 use crate::event_loop::ControlInput;
 use crate::handshake::{self, AwaitedStreams, HandshakeError};
-use crate::peers::Peers;
+use crate::peers::{Peers, peer_of};
 use crate::transport::{Behaviour, BehaviourEvent};
 use crate::{clients, link};
 use enroute_session::PeerStatus;
 use enroute_wire::{BROKER_PROTOCOL, CLIENT_PROTOCOL, EVENT_PROTOCOL};
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
-use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm, ping};
@@ -124,10 +123,10 @@ fn report(context: &Shared, peer: PeerId, error: &HandshakeError) {
 
 /// The task's state.
 pub(crate) struct SwarmTask {
-    pub(crate) context: Shared,
-    pub(crate) swarm: Swarm<Behaviour>,
-    pub(crate) streams: Control,
-    pub(crate) peers: Peers,
+    context: Shared,
+    swarm: Swarm<Behaviour>,
+    streams: Control,
+    peers: Peers,
     told_tried: bool,
 }
 
@@ -161,11 +160,12 @@ impl SwarmTask {
     fn dial_due(&mut self) {
         for (entry, address) in self.peers.take_due(Instant::now()) {
             tracing::debug!(%address, "dialling");
-            if crate::peers::peer_of(&address) == Some(self.context.peer) {
+            let peer = peer_of(&address);
+            if peer == Some(self.context.peer) {
                 self.on_oneself(entry, &address);
                 continue;
             }
-            let options = match crate::peers::peer_of(&address) {
+            let options = match peer {
                 Some(peer) => DialOpts::peer_id(peer)
                     .condition(PeerCondition::Always)
                     .addresses(vec![address])
@@ -173,8 +173,8 @@ impl SwarmTask {
                     .build(),
                 None => DialOpts::unknown_peer_id().address(address).allocate_new_port().build(),
             };
-            self.peers.dialling(entry, options.connection_id());
             let connection = options.connection_id();
+            self.peers.dialling(entry, connection);
             if let Err(error) = self.swarm.dial(options) {
                 self.on_dial_error(connection, &error);
             }
@@ -208,7 +208,7 @@ impl SwarmTask {
                 add_address(&self.context, address);
             }
             SwarmEvent::ExpiredListenAddr { address, .. } => {
-                let address = address.with_p2p(self.context.peer).unwrap_or_else(|address| address);
+                let address = with_own_id(&self.context, address);
                 tracing::warn!(%address, "no longer listening");
                 let mut addresses = self.context.addresses.lock().unwrap_or_else(PoisonError::into_inner);
                 addresses.retain(|other| *other != address);
@@ -312,14 +312,15 @@ impl SwarmTask {
 
 /// Makes a listen address known, with the peer id at its end.
 pub(crate) fn add_address(context: &Shared, address: Multiaddr) {
-    let address = match address.iter().last() {
-        Some(Protocol::P2p(_)) => address,
-        _ => address.with(Protocol::P2p(context.peer)),
-    };
+    let address = with_own_id(context, address);
     let mut addresses = context.addresses.lock().unwrap_or_else(PoisonError::into_inner);
     if !addresses.contains(&address) {
         addresses.push(address);
     }
+}
+
+fn with_own_id(context: &Shared, address: Multiaddr) -> Multiaddr {
+    address.with_p2p(context.peer).unwrap_or_else(|address| address)
 }
 
 /// A dial error without the layers that say nothing.
