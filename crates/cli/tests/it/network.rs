@@ -98,7 +98,7 @@ fn strict_stops_at_the_first_bad_line() {
     assert_eq!(published.code, Some(1));
     assert!(published.stderr.contains("error: line 2: "), "{}", published.stderr);
     assert!(!published.stderr.contains("line 4"), "{}", published.stderr);
-    assert!(published.stderr.contains("published 1 events"), "{}", published.stderr);
+    assert!(published.stderr.contains("published 1 event in"), "{}", published.stderr);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn signals_end_everything_cleanly() {
     publisher.write("{\"a\":true}\n");
     assert_eq!(subscriber.line(), r#"{"a":true}"#);
     publisher.interrupt();
-    publisher.told("published 1 events");
+    publisher.told("published 1 event in");
     assert_eq!(publisher.end().code, Some(130), "its input has not ended");
 
     broker.running.interrupt();
