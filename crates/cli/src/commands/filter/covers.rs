@@ -4,7 +4,7 @@ use super::answer::{Refusal, each_line};
 use crate::failure::Failure;
 use enroute_covering::relation;
 use enroute_filter::Filter;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
@@ -15,18 +15,11 @@ struct Question<'a> {
     g: Cow<'a, str>,
 }
 
-#[derive(Serialize)]
-struct Answer {
-    relation: enroute_covering::Kind,
-    exact: bool,
-}
-
 pub(super) fn run() -> Result<(), Failure> {
     each_line(|line| {
         let question: Question<'_> = serde_json::from_str(line).map_err(|error| Refusal::line(&error))?;
         let f = Filter::parse(&question.f).map_err(|error| Refusal::filter(&error, Some("f")))?;
         let g = Filter::parse(&question.g).map_err(|error| Refusal::filter(&error, Some("g")))?;
-        let found = relation(&f, &g);
-        Ok(Answer { relation: found.kind, exact: found.exact })
+        Ok(relation(&f, &g))
     })
 }
