@@ -57,19 +57,23 @@ pub(crate) async fn say_goodbye(client: &Client) {
     let _ = timeout(GOODBYE, client.close()).await;
 }
 
-/// Makes an advertisement, and says how far it has got.
-pub(crate) async fn advertise(client: &Client, name: &str, filter: Filter) -> Result<(), Failure> {
-    let answer = client.advertise(name, filter).await;
-    let answer = answer.map_err(|error| Failure::new("the advertisement was not made").because(&error))?;
-    tell(format_args!("advertisement {}", progress(&answer)));
+/// Makes advertisements, called 1, 2, …, and says how far each has got.
+pub(crate) async fn advertise_all(client: &Client, filters: Vec<Filter>) -> Result<(), Failure> {
+    for (name, filter) in (1u64..).zip(filters) {
+        let answer = client.advertise(&name.to_string(), filter).await;
+        let answer = answer.map_err(|error| Failure::new("the advertisement was not made").because(&error))?;
+        tell(format_args!("advertisement {}", progress(&answer)));
+    }
     Ok(())
 }
 
-/// Places a subscription, and says how far it has got.
-pub(crate) async fn subscribe(client: &Client, name: &str, filter: Filter) -> Result<(), Failure> {
-    let answer = client.subscribe(name, filter).await;
-    let answer = answer.map_err(|error| Failure::new("the subscription was not placed").because(&error))?;
-    tell(format_args!("subscription {}", progress(&answer)));
+/// Places subscriptions, called 1, 2, …, and says how far each has got.
+pub(crate) async fn subscribe_all(client: &Client, filters: Vec<Filter>) -> Result<(), Failure> {
+    for (name, filter) in (1u64..).zip(filters) {
+        let answer = client.subscribe(&name.to_string(), filter).await;
+        let answer = answer.map_err(|error| Failure::new("the subscription was not placed").because(&error))?;
+        tell(format_args!("subscription {}", progress(&answer)));
+    }
     Ok(())
 }
 

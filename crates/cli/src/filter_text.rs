@@ -3,6 +3,11 @@
 use crate::failure::Failure;
 use enroute_filter::{Filter, ParseError};
 
+/// Parses filters given as arguments.
+pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Filter>, Failure> {
+    texts.iter().map(|text| parse(text)).collect()
+}
+
 /// Parses a filter given as an argument.
 pub(crate) fn parse(text: &str) -> Result<Filter, Failure> {
     Filter::parse(text).map_err(|error| explain(&error, text))

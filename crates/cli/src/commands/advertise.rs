@@ -1,6 +1,6 @@
 //! `enroute advertise`: hold an advertisement.
 
-use crate::connection::{BrokerOption, advertise, tell_notices};
+use crate::connection::{BrokerOption, advertise_all, tell_notices};
 use crate::failure::Failure;
 use crate::filter_text;
 use crate::runtime::{Interrupts, this_thread};
@@ -20,7 +20,7 @@ pub(crate) struct Options {
 /// An advertisement lasts as long as the session that made it. While one stands here, its broker knows what others want of
 /// it, and a publisher that comes has not to wait for that.
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let filters = options.filters.iter().map(|text| filter_text::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let filters = filter_text::parse_all(&options.filters)?;
     this_thread(async {
         match Interrupts::new()?.cut_short(hold(&options.broker, filters)).await {
             // The broker takes back what was advertised when it sees the connection end.
@@ -33,9 +33,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 /// Makes the advertisements; returns when something goes wrong.
 async fn hold(broker: &BrokerOption, filters: Vec<Filter>) -> Result<(), Failure> {
     let client = broker.connect_for_good().await?;
-    for (index, filter) in filters.into_iter().enumerate() {
-        advertise(&client, &(index + 1).to_string(), filter).await?;
-    }
+    advertise_all(&client, filters).await?;
     tell_notices(&client).await;
     Err(Failure::new("the session with the broker is over"))
 }

@@ -3,7 +3,7 @@
 mod feed;
 mod pace;
 
-use crate::connection::{BrokerOption, advertise, say_goodbye};
+use crate::connection::{BrokerOption, advertise_all, say_goodbye};
 use crate::failure::Failure;
 use crate::output::tell;
 use crate::runtime::{Interrupts, this_thread};
@@ -78,7 +78,7 @@ struct Publisher {
 }
 
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let filters = options.advertise.iter().map(|text| filter_text::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let filters = filter_text::parse_all(&options.advertise)?;
     let reader = JsonReader { times: options.times, strict: options.strict, ..JsonReader::default() };
     let feed = Feed::open(options.file.as_deref(), reader)?;
     this_thread(async {
@@ -106,9 +106,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 /// A session that has made its advertisements.
 async fn connect(broker: &BrokerOption, filters: Vec<Filter>) -> Result<Client, Failure> {
     let client = broker.connect().await?;
-    for (index, filter) in filters.into_iter().enumerate() {
-        advertise(&client, &(index + 1).to_string(), filter).await?;
-    }
+    advertise_all(&client, filters).await?;
     Ok(client)
 }
 

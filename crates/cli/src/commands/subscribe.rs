@@ -1,6 +1,6 @@
 //! `enroute sub`: print what matches.
 
-use crate::connection::{BrokerOption, say_goodbye, subscribe, tell_notices};
+use crate::connection::{BrokerOption, say_goodbye, subscribe_all, tell_notices};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::runtime::{Interrupts, this_thread};
@@ -58,15 +58,13 @@ struct Full<'a> {
 }
 
 pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let filters = options.filters.iter().map(|text| filter_text::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let filters = filter_text::parse_all(&options.filters)?;
     this_thread(async {
         let mut interrupts = Interrupts::new()?;
         let client = interrupts.cut_short(options.broker.connect_for_good()).await?;
         let mut subscriber = Subscriber { client, output: Output::new(), full: options.full, remaining: options.count };
         let work = async {
-            for (index, filter) in filters.into_iter().enumerate() {
-                subscribe(&subscriber.client, &(index + 1).to_string(), filter).await?;
-            }
+            subscribe_all(&subscriber.client, filters).await?;
             subscriber.print_all().await
         };
         let ended = tokio::select! {
