@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Content-based publish/subscribe over a network of brokers: an event travels only over the links that lead to somebody
 /// whose filter it matches.
 #[derive(Parser)]
-#[command(name = "enroute", version, propagate_version = true, infer_subcommands = false)]
+#[command(name = "enroute", version, propagate_version = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -22,7 +22,7 @@ impl Table {
 }
 
 impl fmt::Display for Table {
-    /// Every line starts with two spaces; none ends with a newline but the last is without one too.
+    /// Every line starts with two spaces; newlines stand between lines, none at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.heading.len();
         let width = |column: usize| {
