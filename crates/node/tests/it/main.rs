@@ -1,5 +1,6 @@
 //! Nodes and clients over real sockets on the loopback. Whatever is awaited is awaited under a deadline; nothing sleeps.
 
+mod acceptance;
 mod clients;
 mod hostile;
 mod identity;
