@@ -84,7 +84,11 @@ impl DataDir {
                 })?
             }
         };
-        let incarnation = stored.saturating_add(1).max(unix_milliseconds());
+        let next = stored.checked_add(1).ok_or_else(|| NodeError::Damaged {
+            path: self.path.join(INCARNATION),
+            reason: "no number is above it".into(),
+        })?;
+        let incarnation = next.max(unix_milliseconds());
         self.store_incarnation(incarnation)?;
         Ok(incarnation)
     }
@@ -128,9 +132,12 @@ pub fn read_keypair(data_dir: &Path) -> Result<Option<Keypair>, NodeError> {
     let path = data_dir.join(KEY);
     let Some(bytes) = read(&path)? else { return Ok(None) };
     warn_of_readers(&path);
-    Keypair::from_protobuf_encoding(&bytes)
-        .map(Some)
-        .map_err(|e| NodeError::Damaged { path, reason: format!("not a key: {e}") })
+    // What the decoder says of no bytes at all is of another kind of key.
+    match Keypair::from_protobuf_encoding(&bytes) {
+        Ok(keypair) => Ok(Some(keypair)),
+        Err(_) if bytes.is_empty() => Err(NodeError::Damaged { path, reason: "it is empty".into() }),
+        Err(e) => Err(NodeError::Damaged { path, reason: format!("not a key: {e}") }),
+    }
 }
 
 /// Milliseconds since 1970; what a life without a data directory takes as its incarnation.

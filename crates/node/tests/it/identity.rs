@@ -30,12 +30,21 @@ async fn only_its_owner_may_read_the_key() {
 
 #[tokio::test]
 async fn damage_is_named() {
-    for (file, content) in [("identity.key", "no key"), ("incarnation", "many")] {
+    let greatest = u64::MAX.to_string();
+    let damaged = [
+        ("identity.key", "no key", "not a key"),
+        ("identity.key", "", "empty"),
+        ("incarnation", "many", "not a number"),
+        ("incarnation", &greatest, "above"),
+    ];
+    for (file, content, reason) in damaged {
         let path = directory("damaged");
         std::fs::create_dir_all(&path).unwrap();
         std::fs::write(path.join(file), content).unwrap();
         let error = within("start", Node::builder().data_dir(&path).start()).await.err().expect("it is damaged");
-        assert!(matches!(&error, NodeError::Damaged { .. }) && error.to_string().contains(file), "{error}");
+        assert!(matches!(&error, NodeError::Damaged { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(file) && text.contains(reason), "{text}");
     }
 }
 
