@@ -8,10 +8,10 @@ use crate::outbox::Outbox;
 use bytes::BytesMut;
 use enroute_broker::ClientId;
 use enroute_filter::Event;
-use enroute_session::{ClientStatus, SlowSubscriber};
+use enroute_session::{ClientStatus, NodeStatus, SlowSubscriber};
 use enroute_wire::{
-    CLIENT_VERSIONS, ClientFrame, ClientHello, Frame, Goodbye, HelloRefused, RefusalCode, ServerFrame, ServerHello,
-    ShortText,
+    CLIENT_VERSIONS, ClientFrame, ClientHello, Frame, Goodbye, HelloRefused, MAX_STATUS, RefusalCode, ServerFrame,
+    ServerHello, ShortText,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,6 +27,8 @@ const MAX_REQUESTS: usize = 1_024;
 /// Batches of one client that may wait for the event loop, and requests in a batch.
 const BATCHES: usize = 2;
 const BATCH_REQUESTS: usize = 256;
+/// Bytes of a status that a frame has room for, its number besides.
+const STATUS_BYTES: usize = MAX_STATUS - 64;
 
 /// What the event loop holds of a client.
 pub(crate) struct ClientEntry {
@@ -34,6 +36,8 @@ pub(crate) struct ClientEntry {
     pub(crate) outbox: Outbox,
     peer_id: String,
     software: String,
+    /// One permit: a status is far longer than the request for it.
+    status: Arc<Semaphore>,
 }
 
 /// Why nothing more is read from a client.
@@ -91,6 +95,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Shared, pe
         outbox: Outbox::new(policy, config.client_queue_events, config.client_queue_bytes),
         peer_id,
         software: hello.software.to_string(),
+        status: Arc::new(Semaphore::new(1)),
     });
     let span = tracing::info_span!("client", id = entry.id.0);
     run(&context, &entry, frames).instrument(span).await;
@@ -231,11 +236,12 @@ async fn take_in(
             Err(error) => Err(End::Unreadable(error.to_string())),
         },
         ClientFrame::StatusRequest { request } => {
+            // A client that asks and does not read has one answer waiting here, not one for each request.
+            let one = Arc::clone(&entry.status).acquire_owned().await.map_err(|_| End::Gone("over".into()))?;
             let (context, entry) = (Arc::clone(context), Arc::clone(entry));
             context.clone().spawn(async move {
-                let status = context.status().await.unwrap_or_default();
-                let json = serde_json::to_string(&status).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
-                entry.outbox.answer(ServerFrame::Status { request, json });
+                let json = status_json(context.status().await.unwrap_or_default(), STATUS_BYTES);
+                entry.outbox.answer_holding(ServerFrame::Status { request, json }, one);
             });
             Ok(None)
         }
@@ -245,6 +251,21 @@ async fn take_in(
         }
         ClientFrame::Goodbye(goodbye) => Err(End::Gone(format!("it says: {goodbye}"))),
         ClientFrame::Hello(_) => Err(End::Unreadable("a second hello".into())),
+    }
+}
+
+/// The status in at most so many bytes: of what a large network or a crowd of clients makes too long, the latter halves are
+/// left out until it fits, and `left_out` says how many entries that were.
+fn status_json(mut status: NodeStatus, most: usize) -> String {
+    loop {
+        let json = serde_json::to_string(&status).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
+        let (brokers, clients) = (status.broker.brokers.len(), status.clients.len());
+        if json.len() <= most || brokers + clients == 0 {
+            return json;
+        }
+        status.broker.brokers.truncate(brokers / 2);
+        status.clients.truncate(clients / 2);
+        status.left_out += (brokers - brokers / 2 + clients - clients / 2) as u64;
     }
 }
 
@@ -269,4 +290,23 @@ async fn write_all<S: AsyncWrite>(entry: &ClientEntry, mut writer: WriteHalf<S>,
     // It is over either way.
     let _ = tokio::time::timeout(STEP, writer.shutdown()).await;
     "it was told to go".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_is_too_long_says_what_is_left_out() {
+        let mut status = NodeStatus::default();
+        status.broker.brokers.resize_with(1_000, Default::default);
+        status.clients.resize_with(3, ClientStatus::default);
+        let whole = status_json(status.clone(), usize::MAX);
+        assert_eq!(serde_json::from_str::<NodeStatus>(&whole).unwrap(), status);
+        let part = status_json(status.clone(), whole.len() / 3);
+        assert!(part.len() <= whole.len() / 3, "{} of {}", part.len(), whole.len());
+        let part: NodeStatus = serde_json::from_str(&part).unwrap();
+        assert_eq!((part.broker.brokers.len(), part.clients.len(), part.left_out), (250, 0, 753));
+        assert!(status_json(status, 1).len() < 2_000, "what is not a list stays");
+    }
 }

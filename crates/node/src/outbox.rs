@@ -24,7 +24,7 @@ pub(crate) struct Outbox {
 
 #[derive(Default)]
 struct State {
-    answers: VecDeque<ServerFrame>,
+    answers: VecDeque<Answer>,
     deliveries: VecDeque<Delivery>,
     /// Sum of the reckoned sizes of `deliveries`.
     bytes: usize,
@@ -36,6 +36,12 @@ struct State {
     permits: Vec<OwnedSemaphorePermit>,
     goodbye: Option<Goodbye>,
     finished: bool,
+}
+
+/// An answer, and what the next one like it waits for.
+struct Answer {
+    frame: ServerFrame,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// What an [`Outbox`] counts.
@@ -68,7 +74,17 @@ impl Outbox {
     }
 
     /// Appends an answer. There are never more than the client may have requests outstanding.
-    pub(crate) fn answer(&self, answer: ServerFrame) {
+    pub(crate) fn answer(&self, frame: ServerFrame) {
+        self.push_answer(Answer { frame, _permit: None });
+    }
+
+    /// Appends an answer that may be long: the permit is given back when it has left the queue, so that no more of its kind
+    /// wait than there are permits.
+    pub(crate) fn answer_holding(&self, frame: ServerFrame, permit: OwnedSemaphorePermit) {
+        self.push_answer(Answer { frame, _permit: Some(permit) });
+    }
+
+    fn push_answer(&self, answer: Answer) {
         let mut state = self.lock();
         if !state.finished {
             state.answers.push_back(answer);
@@ -201,7 +217,7 @@ impl Outbox {
             && let Some(answer) = state.answers.pop_front()
         {
             answers += 1;
-            answer.encode(buffer)?;
+            answer.frame.encode(buffer)?;
         }
         while buffer.len() < BATCH_BYTES
             && state.credit > 0
@@ -255,6 +271,18 @@ mod tests {
     fn delivery(sequence: u64) -> Delivery {
         let id = EventId { origin: BrokerId(1), incarnation: 1, sequence };
         Delivery { id, event: vec![0; 100].into(), subscriptions: Vec::new() }
+    }
+
+    #[test]
+    fn a_long_answer_holds_back_the_next_until_it_leaves() {
+        let (outbox, one) = (Outbox::new(SlowSubscriber::DropOldest, 2, 1 << 20), Arc::new(Semaphore::new(1)));
+        let permit = Arc::clone(&one).try_acquire_owned().unwrap();
+        let status = ServerFrame::Status { request: enroute_broker::RequestId(1), json: "{}".into() };
+        outbox.answer_holding(status, permit);
+        assert_eq!(one.available_permits(), 0);
+        let mut buffer = BytesMut::new();
+        assert_eq!(outbox.encode_batch(&mut buffer).now_or_never().unwrap().unwrap(), Some(1));
+        assert_eq!(one.available_permits(), 1);
     }
 
     /// Fills an outbox of two with deliveries 1 to 5.

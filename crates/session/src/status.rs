@@ -20,6 +20,9 @@ pub struct NodeStatus {
     pub peers: Vec<PeerStatus>,
     /// The brokers and clients refused last, oldest first.
     pub refused: Vec<RefusedStatus>,
+    /// Brokers and clients left out of the lists because a frame has no room for them; the counts include them.
+    #[serde(default)]
+    pub left_out: u64,
 }
 
 /// The driver's side of a link.

@@ -79,6 +79,10 @@ fn summary(status: &NodeStatus) -> String {
     let publications = counted(broker.waiting_publications, "publication", "publications");
     let parked = counted(broker.parked_events, "parked event", "parked events");
     text += &format!("  waiting       {publications}, {parked}");
+    if status.left_out > 0 {
+        let left_out = counted(status.left_out, "broker or client", "brokers and clients");
+        text += &format!("\n  left out      {left_out} below, for whom there is no room in an answer");
+    }
     text
 }
 

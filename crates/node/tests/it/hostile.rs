@@ -185,3 +185,16 @@ async fn quiet_links_stay() {
     });
     assert_eq!(status.await.broker.links.first().map(|present| present.link), Some(link), "the same link as before");
 }
+
+#[tokio::test]
+async fn a_client_that_asks_and_never_reads_harms_nobody() {
+    let node = listening().await;
+    let mut peer = RawPeer::connect(address(&node)).await;
+    let mut bytes = encode_client(&client_hello(CLIENT_VERSIONS)).to_vec();
+    for request in 0..5_000 {
+        bytes.extend_from_slice(&encode_client(&ClientFrame::StatusRequest { request: RequestId(request) }));
+    }
+    let _deaf = peer.open(CLIENT_PROTOCOL, &bytes).await;
+    until(&node, "the client", |status| status.clients.len() == 1).await;
+    assert_delivers(&client(&node).await, &client(&node).await, 1).await;
+}
