@@ -4,6 +4,7 @@ use crate::link::{Connection, End, Standing};
 use crate::world::{Happening, World};
 use enroute_broker::{Broker, Identity, Input, Neighbour, Time};
 use rand::Rng;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Real incarnations are at least the Unix time in milliseconds; this stands for the day the world begins.
@@ -210,7 +211,7 @@ impl World {
             let [from, to] = self.edges[link].hosts;
             self.trace(from, &("cut", self.hosts[to].name.clone()));
             self.edges[link].cut = true;
-            self.break_connections(|connection| connection.edge == link);
+            self.break_connections(|_, connection| connection.edge == link);
         }
     }
 
@@ -258,7 +259,6 @@ impl World {
         self.hosts[host].core = None;
         self.hosts[host].untried.clear();
         self.oracle.crashed(self.hosts[host].id, self.now);
-        self.break_connections(|_| false);
         let own: Vec<(u64, usize)> = self
             .connections
             .iter()
@@ -266,11 +266,11 @@ impl World {
             .filter(|&(_, side, connection)| self.edges[connection.edge].hosts[side] == host)
             .map(|(number, side, _)| (number, side))
             .collect();
-        let numbers: std::collections::BTreeSet<u64> = own.iter().map(|&(number, _)| number).collect();
+        let numbers: BTreeSet<u64> = own.iter().map(|&(number, _)| number).collect();
         for (number, side) in own {
             self.lose(number, side);
         }
-        self.break_some(|number, _| numbers.contains(&number));
+        self.break_connections(|number, _| numbers.contains(&number));
         self.disconnect_clients(host);
     }
 
@@ -285,11 +285,8 @@ impl World {
         }
     }
 
-    fn break_connections(&mut self, which: impl Fn(&Connection) -> bool) {
-        self.break_some(|_, connection| which(connection));
-    }
-
-    fn break_some(&mut self, which: impl Fn(u64, &Connection) -> bool) {
+    /// Breaks those connections that are whole, by their numbers.
+    fn break_connections(&mut self, which: impl Fn(u64, &Connection) -> bool) {
         let whole = |(&number, connection): (&u64, &Connection)| {
             (connection.broken.is_none() && which(number, connection)).then_some(number)
         };
