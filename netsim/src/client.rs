@@ -235,7 +235,7 @@ impl World {
                 self.oracle.answered(*number, *receipt, self.now);
             }
             (Answer::Publication { number, allowed: false }, Reply::Refused(Refusal::NotAdvertised)) => {
-                self.oracle.refuse(*number, self.now);
+                self.oracle.refused(*number, self.now);
             }
             (Answer::Subscription(_), Reply::Partial { .. }) => self.partial += 1,
             (Answer::Advertisement, Reply::InForce { .. } | Reply::Withdrawn | Reply::Partial { .. }) => {}

@@ -281,8 +281,8 @@ impl Oracle {
         }
     }
 
-    /// A publication is refused; `expected` if the client's advertisements say so.
-    pub(crate) fn refuse(&mut self, number: usize, now: Time) {
+    /// A publication is refused, as the client's advertisements say.
+    pub(crate) fn refused(&mut self, number: usize, now: Time) {
         self.refused += 1;
         if let Some(publication) = self.moved(number, now) {
             publication.outcome = Outcome::Refused;

@@ -27,7 +27,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Builds the network of a scenario, starts it and places what its clients want from the beginning.
+    /// Builds the network of a scenario; nothing runs yet.
     ///
     /// # Errors
     /// What is wrong with the scenario.
@@ -49,7 +49,7 @@ impl Run {
         &mut self.world
     }
 
-    /// Does all steps.
+    /// Starts the network, places what its clients want from the beginning, and does all steps.
     ///
     /// # Errors
     /// If a step names what is not there. What the brokers do wrong is no error but stands in the report.
