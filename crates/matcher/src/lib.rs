@@ -1,12 +1,13 @@
 //! The Enindex and its reference engines: events to matching subscriptions, or to the owners interested.
 //!
 //! A subscription is a [`Filter`](enroute_filter::Filter) with an id and an owner; at a broker the owners are its clients,
-//! or the other brokers. Three engines answer the same two questions through the same methods, `matches` (which
+//! or the other brokers. The engines answer the same two questions through the same methods, `matches` (which
 //! subscriptions does this event match?) and `interested` (whose?):
 //!
 //! - [`NaiveScan`] tests one filter after the other. It is the truth.
 //! - [`Counting`] finds all true predicates, and counts per conjunction.
 //! - [`Enindex`] is what brokers use.
+//! - [`Engine`] is the production engine: the Enindex with sharper keys, in codes and columns.
 //!
 //! All matching is through `&self`; what it writes is in a [`Scratch`], one for each thread, which any engine takes.
 //!

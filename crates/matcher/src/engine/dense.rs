@@ -7,7 +7,7 @@
 use super::keys::Weighed;
 use super::reading::Reading;
 use super::rows::Rows;
-use super::simd::unite;
+use super::simd::{STRIP, unite};
 use std::mem::size_of;
 
 /// The entries of a tile. Bitmaps of one tile lie together, so that an update touches few pages.
@@ -122,11 +122,13 @@ impl Dense {
             *place = bucket(cells[view as usize]);
         }
         for tile in &self.tiles {
-            let mut failing = [0_u64; WORDS];
             let words = tile.rows.len().div_ceil(64);
-            for (bitmaps, &bucket) in tile.failing.iter().zip(&buckets) {
-                unite(&mut failing[..words], &bitmaps[bucket * WORDS..][..words]);
+            let mut bitmaps: [&[u64]; MOST_SLOTS] = [&[]; MOST_SLOTS];
+            for ((bitmap, bitmaps), &bucket) in bitmaps.iter_mut().zip(&tile.failing).zip(&buckets) {
+                *bitmap = &bitmaps[bucket * WORDS..][..WORDS];
             }
+            let mut failing = [0_u64; WORDS];
+            unite(&mut failing[..words.next_multiple_of(STRIP)], &bitmaps[..tile.failing.len()]);
             for (number, failing) in failing[..words].iter().enumerate() {
                 let count = (tile.rows.len() - number * 64).min(64);
                 let mut left = !failing & (u64::MAX >> (64 - count));

@@ -62,7 +62,10 @@ pub(super) struct KeyCell {
 impl KeyCell {
     /// The smallest that holds a range of cells. Kind 0 is single cells; then per size the shifted grid and the plain one.
     pub(super) fn around(first: u8, last: u8) -> KeyCell {
-        let kind = (0..KINDS).find(|&kind| index(kind, first) == index(kind, last)).unwrap_or(KINDS - 1);
+        // Smaller ones are too small for the width.
+        let least = (u8::BITS - (last - first).leading_zeros()) * 2;
+        let kinds = least.saturating_sub(1).min(KINDS - 1)..KINDS;
+        let kind = kinds.into_iter().find(|&kind| index(kind, first) == index(kind, last)).unwrap_or(KINDS - 1);
         KeyCell { kind, index: index(kind, first) }
     }
 

@@ -1,4 +1,30 @@
-//! The production engine.
+//! The production engine: the Enindex of the paper with its key sharpened, and everything laid out for the processor.
+//!
+//! # How it works
+//!
+//! - **Entries.** Each conjunction of a filter is an entry, a *row* of 32-bit words ([`rows`]). Equal conjunctions are one entry,
+//!   whoever asks for them ([`subscribers`]). The conjunctions of a disjunction have the paper's one colour: whichever
+//!   matches first reports the subscription, the others find it reported.
+//! - **Predicate lists.** A predicate is about a *slot*, one aspect of an attribute ([`slots`]), and compares *codes*, which keep
+//!   the order of values in 32 bits ([`codes`]); where codes are equal, lower bits decide. Strings that operands name have codes
+//!   of their own ([`dictionary`]). What codes cannot say is a test, stored once ([`sets`]). Tests of patterns are
+//!   slots, found by the pieces of text they need ([`patterns`]). [`translate`] says what becomes what.
+//! - **Statistics.** Each slot has a *lens* that divides its codes into at most 255 *cells* of about equal probability
+//!   ([`statistics`]), at first by what operands say, then by what events have.
+//! - **Keys.** The paper lists an entry under an attribute that each match contains. Here it is listed under a predicate that each
+//!   match satisfies, the one that events seldom do: under its code if it allows one only, else under a cell, or a run of
+//!   cells ([`keys`]). An event looks at the lists of its own codes and cells.
+//! - **Subscription lists.** A list has beside each entry two predicates as words about cells, tested first ([`lists`]). Entries of
+//!   a frequent shape (the same slots) stand in columns of bytes, 64 of which are compared at once ([`columns`], [`simd`]); an
+//!   event inside of all ranges there matches for sure. Whatever else is left is tested in its row ([`reading`]).
+//! - **The dense case.** An entry all of whose predicates are likely is not listed at all, but has its bits in bitmaps of
+//!   what fails ([`dense`]).
+//! - **No rebuild.** Tables, arenas and lists grow piece by piece ([`table`], [`pages`]); removing moves the last entry of a list
+//!   into the gap. When lenses no longer fit what is seen, or the number of entries has grown by a factor of four, new lenses
+//!   are made and entries placed anew, a few with each insert ([`placement`]).
+//!
+//! Candidates by cells and codes are always more than what matches, never less; so what statistics say decides about time only,
+//! and results are exact.
 
 mod codes;
 mod columns;
@@ -18,6 +44,8 @@ mod sort;
 mod statistics;
 mod subscribers;
 mod table;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 use crate::{Owner, Scratch, SubscriptionId};
@@ -39,7 +67,10 @@ use translate::Translator;
 /// How many rows ahead the processor is told what will be needed.
 const AHEAD: usize = 12;
 
-/// The production engine: entries under keys that events seldom have. See the [module's page](self).
+/// The production engine: entries under keys that events seldom have, laid out for the processor, exact whatever it has seen.
+///
+/// Inserting and removing cost about the predicates of the subscription, and a bounded share of following the statistics;
+/// nothing is ever rebuilt.
 #[derive(Debug)]
 pub struct Engine {
     slots: Slots,
@@ -56,9 +87,10 @@ pub struct Engine {
     popularity: Popularity,
     subscribers: Subscribers,
     generations: Generations,
-    /// The next subscription whose entries are to be placed anew.
-    sweep: u32,
-    /// Inserts and removes since the generation began.
+    /// The subscriptions whose entries are still to be placed anew.
+    sweep: std::ops::Range<u32>,
+    drift: placement::Drift,
+    /// Inserts since the generation began.
     updates: usize,
     observations: Mutex<Observations>,
     secret: u64,
@@ -80,7 +112,8 @@ impl Default for Engine {
             popularity: Popularity::default(),
             subscribers: Subscribers::new(secret),
             generations: Generations { current: 1, is_mixed: false },
-            sweep: 0,
+            sweep: 0..0,
+            drift: placement::Drift::default(),
             updates: 0,
             observations: Mutex::default(),
             secret,

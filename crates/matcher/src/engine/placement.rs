@@ -1,20 +1,22 @@
 //! Where entries are posted, and how that follows the statistics.
 //!
-//! Lenses are made in generations. When one begins, entries stay where they are; each insert and remove then places those of a few
-//! subscriptions anew, so that no operation stalls, and each slot gets its lens when an entry first needs it. Until the
-//! last entry has been placed anew, events are seen through the lenses of both generations.
+//! Lenses are made in generations. When one begins, entries stay where they are; each insert then places a few of them anew, so
+//! that no operation stalls, and each slot gets its lens when an entry first needs it. Until the last entry has been placed
+//! anew, events are seen through the lenses of both generations.
 
 use super::columns::Shape;
 use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::lists::Posted;
 use super::reading::Reading;
 use super::rows::{ALONE, HEADER, Kind, PARITY, Predicate, SHARED, predicates};
-use super::statistics::Lens;
+use super::statistics::{ENOUGH, Lens};
 use super::{Engine, codes};
 use std::sync::PoisonError;
 
-/// How many subscriptions an insert or remove places anew while a generation takes over from the one before.
+/// How many entries an insert places anew while a generation takes over from the one before (and what else belongs to the last
+/// one's subscription), and how many subscriptions it looks at for that.
 const PLACED_ANEW: usize = 2;
+const LOOKED_AT: usize = 16;
 /// A generation is not replaced before so many inserts, and not before three quarters of the entries came after it began.
 const LEAST_UPDATES: usize = 256;
 /// Keys that events have more often than this are worse than bitmaps.
@@ -23,10 +25,16 @@ const DENSE_FROM: f32 = 0.1;
 const FEWEST_DENSE: usize = 2048;
 /// Shapes of at least so many entries are frequent.
 const FREQUENT: f32 = 256.0;
-/// Fewer observed values than this say less than the operands do.
-const ENOUGH: usize = 64;
-/// The weight of what subscriptions say of the frequency of an attribute, in events.
-const PRIOR: f32 = 16.0;
+/// Drift is looked for once so many events were observed.
+const ENOUGH_EVENTS: f32 = 128.0;
+
+/// How far the search for drift has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Drift {
+    next: u32,
+    looked_at: u32,
+    drifted: u32,
+}
 
 impl Engine {
     /// Stores a new entry and posts it.
@@ -66,18 +74,17 @@ impl Engine {
             .map(|predicate| {
                 let slot = &mut self.slots[predicate.slot];
                 let seen = observations.slots.get(predicate.slot as usize);
+                let prior = slot.users as f32 / rows;
+                let present = observations.present(predicate.slot, prior).clamp(0.0001, 1.0);
                 if slot.lenses[parity as usize].generation != current {
                     let mut codes = seen.map_or_else(Vec::new, |seen| seen.sample.codes().to_vec());
                     if codes.len() < ENOUGH {
                         codes.extend_from_slice(slot.operands.codes());
                     }
-                    slot.lenses[parity as usize] = Lens::new(current, codes);
+                    slot.lenses[parity as usize] = Lens::new(current, present, codes);
                 }
-                let prior = slot.users as f32 / rows;
-                let present =
-                    (seen.map_or(0.0, |seen| seen.present) + PRIOR * prior.min(1.0)) / (observations.events + PRIOR);
                 let lens = &slot.lenses[parity as usize];
-                Weighed::new(predicate, view(predicate.slot, parity), lens, present.clamp(0.0001, 1.0))
+                Weighed::new(predicate, view(predicate.slot, parity), lens, present)
             })
             .collect()
     }
@@ -163,33 +170,60 @@ impl Engine {
     pub(super) fn adapt(&mut self) {
         self.updates += 1;
         if self.generations.is_mixed {
-            for _ in 0..PLACED_ANEW {
-                self.place_next_anew();
-            }
-        } else if self.updates >= LEAST_UPDATES.max(3 * self.row_count / 4) {
+            self.place_some_anew();
+        } else if self.updates >= LEAST_UPDATES.max(3 * self.row_count / 4) || self.has_drifted() {
             self.updates = 0;
-            self.sweep = 0;
+            self.sweep = 0..self.subscribers.bound() as u32;
             self.generations.current += 1;
             self.generations.is_mixed = true;
         }
     }
 
-    fn place_next_anew(&mut self) {
-        if self.sweep as usize >= self.subscribers.bound() {
-            self.generations.is_mixed = false;
-            return;
+    /// Looks at one slot; at the end of a round through all, says whether many have drifted.
+    fn has_drifted(&mut self) -> bool {
+        let observations = self.observations.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if observations.events < ENOUGH_EVENTS || self.updates < LEAST_UPDATES {
+            return false;
         }
-        let parity = if self.generations.parity() == 1 { PARITY } else { 0 };
-        for place in 0..self.subscribers.rows(self.sweep).len() {
-            let row = self.subscribers.rows(self.sweep)[place];
-            if self.rows.row(row)[5] & PARITY != parity {
-                let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
-                self.displace(row);
-                let weighed = self.weigh(predicates.into_iter());
-                self.post(row, &weighed);
+        self.drift.next += 1;
+        if self.drift.next as usize >= self.slots.bound() {
+            let drift = std::mem::take(&mut self.drift);
+            return drift.drifted * 8 > drift.looked_at;
+        }
+        let number = self.drift.next;
+        let slot = &self.slots[number];
+        let lens = &slot.lenses[self.generations.parity() as usize];
+        if slot.users > 0 && lens.generation == self.generations.current {
+            let present = observations.present(number, slot.users as f32 / self.row_count as f32);
+            self.drift.looked_at += 1;
+            if let Some(seen) = observations.slots.get(number as usize) {
+                self.drift.drifted += u32::from(lens.has_drifted(present, &seen.sample));
             }
         }
-        self.sweep += 1;
+        false
+    }
+
+    /// Places the entries of a few subscriptions anew that were placed in the generation before.
+    fn place_some_anew(&mut self) {
+        let parity = if self.generations.parity() == 1 { PARITY } else { 0 };
+        let (mut looked_at, mut placed) = (0, 0);
+        while looked_at < LOOKED_AT && placed < PLACED_ANEW {
+            let Some(subscription) = self.sweep.next() else {
+                self.generations.is_mixed = false;
+                return;
+            };
+            looked_at += 1;
+            for place in 0..self.subscribers.rows(subscription).len() {
+                let row = self.subscribers.rows(subscription)[place];
+                if self.rows.row(row)[5] & PARITY != parity {
+                    let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
+                    self.displace(row);
+                    let weighed = self.weigh(predicates.into_iter());
+                    self.post(row, &weighed);
+                    placed += 1;
+                }
+            }
+        }
     }
 
     /// Adds an event to the statistics, unless another thread is just doing that.

@@ -162,7 +162,12 @@ impl Rows {
     /// Asks the processor to have a row at hand soon.
     #[inline]
     pub(super) fn prefetch(&self, row: u32) {
-        super::simd::prefetch(&self.pages[row as usize / PAGE][row as usize % PAGE]);
+        let words = &self.pages[row as usize / PAGE][row as usize % PAGE..];
+        super::simd::prefetch(&words[0]);
+        // Most rows reach into a second cache line.
+        if let Some(word) = words.get(16) {
+            super::simd::prefetch(word);
+        }
     }
 
     /// The words before the predicates.

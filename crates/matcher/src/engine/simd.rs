@@ -111,11 +111,49 @@ pub(super) fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// Adds (by or) the words of one bitmap to another's.
+/// Words of a bitmap that are united at once; bitmaps are padded to a multiple.
+pub(super) const STRIP: usize = 32;
+
+/// The union of some bitmaps, as far as `into` goes.
 #[inline]
-pub(super) fn unite(into: &mut [u64], from: &[u64]) {
-    for (into, from) in into.iter_mut().zip(from) {
-        *into |= from;
+pub(super) fn unite(into: &mut [u64], bitmaps: &[&[u64]]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has the instructions, as was just asked.
+            return unsafe { unite_avx512(into, bitmaps) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { unite_avx2(into, bitmaps) };
+        }
+    }
+    unite_strips(into, bitmaps);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn unite_avx512(into: &mut [u64], bitmaps: &[&[u64]]) {
+    unite_strips(into, bitmaps);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn unite_avx2(into: &mut [u64], bitmaps: &[&[u64]]) {
+    unite_strips(into, bitmaps);
+}
+
+#[inline(always)]
+fn unite_strips(into: &mut [u64], bitmaps: &[&[u64]]) {
+    for (number, into) in into.as_chunks_mut::<STRIP>().0.iter_mut().enumerate() {
+        let mut union = [0; STRIP];
+        for bitmap in bitmaps {
+            let strip: &[u64; STRIP] = bitmap[number * STRIP..].first_chunk().expect("bitmaps are padded");
+            for (word, from) in union.iter_mut().zip(strip) {
+                *word |= from;
+            }
+        }
+        *into = union;
     }
 }
 
@@ -170,6 +208,38 @@ mod tests {
                 if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
                     // SAFETY: as above.
                     assert_eq!(unsafe { judge_avx512(&probes, &columns, stride, LANES) }, expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_variants_unite_alike() {
+        let bitmaps: Vec<Vec<u64>> = (0..5_u64)
+            .map(|bitmap| {
+                (0..64).map(|word| (word * 5 + bitmap).wrapping_mul(0x9E37_79B9_7F4A_7C15) & 1 << word).collect()
+            })
+            .collect();
+        for count in 0..=5 {
+            let bitmaps: Vec<&[u64]> = bitmaps[..count].iter().map(|bitmap| &bitmap[..]).collect();
+            let plainly: Vec<u64> =
+                (0..64).map(|word| bitmaps.iter().fold(0, |union, bitmap| union | bitmap[word])).collect();
+            let check = |unite: &dyn Fn(&mut [u64])| {
+                let mut union = vec![7; 64];
+                unite(&mut union);
+                assert_eq!(union, plainly);
+            };
+            check(&|into| unite(into, &bitmaps));
+            check(&|into| unite_strips(into, &bitmaps));
+            #[cfg(target_arch = "x86_64")]
+            {
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has the instructions, as was just asked.
+                    check(&|into| unsafe { unite_avx2(into, &bitmaps) });
+                }
+                if is_x86_feature_detected!("avx512f") {
+                    // SAFETY: as above.
+                    check(&|into| unsafe { unite_avx512(into, &bitmaps) });
                 }
             }
         }

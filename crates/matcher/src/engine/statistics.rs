@@ -2,6 +2,8 @@
 
 use std::mem::size_of;
 
+/// Fewer observed values than this say less than the operands do.
+pub(super) const ENOUGH: usize = 64;
 /// The most codes that a sample keeps.
 const SAMPLE: usize = 256;
 /// The most cells of a lens; cell 0 is absence.
@@ -42,6 +44,8 @@ impl Sample {
 pub(super) struct Lens {
     /// The generation it was made for; 0 if it never was.
     pub(super) generation: u32,
+    /// How probably an event had a value in the slot when it was made.
+    pub(super) present: f32,
     /// The least code of the sample.
     least: u32,
     /// The first codes of the cells 2, 3, ...
@@ -54,7 +58,7 @@ pub(super) struct Lens {
 
 impl Lens {
     /// From samples of codes, in any order.
-    pub(super) fn new(generation: u32, mut codes: Vec<u32>) -> Lens {
+    pub(super) fn new(generation: u32, present: f32, mut codes: Vec<u32>) -> Lens {
         codes.sort_unstable();
         let total = codes.len().max(1);
         let cells = CELLS.min(codes.len().max(1));
@@ -72,6 +76,7 @@ impl Lens {
         cumulative.push(65_535);
         Lens {
             generation,
+            present,
             least: codes.first().copied().unwrap_or(0),
             bounds: bounds.into(),
             cumulative: cumulative.into(),
@@ -105,11 +110,28 @@ impl Lens {
         if start == code { whole } else { whole / 4.0 }
     }
 
+    /// Whether events that look like this would have given quite another lens.
+    pub(super) fn has_drifted(&self, present: f32, sample: &Sample) -> bool {
+        if (present - self.present).abs() > 0.05 + 0.5 * present.min(self.present) {
+            return true;
+        }
+        let cells = (self.bounds.len() + 1) as u8;
+        let share = |last: u8| sample.codes.iter().filter(|&&code| self.cell(code) <= last).count() as f32;
+        sample.codes.len() >= ENOUGH
+            && (1..4)
+                .map(|quarter| (u16::from(cells) * quarter / 4) as u8)
+                .filter(|&last| last > 0)
+                .any(|last| (share(last) / sample.codes.len() as f32 - self.probability(1, last)).abs() > 0.2)
+    }
+
     pub(super) fn memory_usage(&self) -> usize {
         let posted = if self.posted.is_some() { size_of::<[u64; 17]>() } else { 0 };
         size_of_val(&*self.bounds) + size_of_val(&*self.cumulative) + posted
     }
 }
+
+/// The weight of what subscriptions say of the frequency of an attribute, in events.
+const PRIOR: f32 = 16.0;
 
 /// What matching has seen of one slot.
 #[derive(Clone, Debug, Default)]
@@ -133,6 +155,12 @@ impl Observations {
 
     pub(super) fn begin(&mut self) {
         self.events += 1.0;
+    }
+
+    /// How probably an event has a value in a slot; `prior` is what subscriptions say of it.
+    pub(super) fn present(&self, slot: u32, prior: f32) -> f32 {
+        let seen = self.slots.get(slot as usize).map_or(0.0, |seen| seen.present);
+        (seen + PRIOR * prior.min(1.0)) / (self.events + PRIOR)
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -211,7 +239,7 @@ mod tests {
     fn cells_are_about_equally_probable_and_in_order() {
         // Values as skewed as can be: powers.
         let codes: Vec<u32> = (0..1_000).map(|number| 10 + number * number * number).collect();
-        let lens = Lens::new(1, codes.clone());
+        let lens = Lens::new(1, 1.0, codes.clone());
         assert!(codes.windows(2).all(|pair| lens.cell(pair[0]) <= lens.cell(pair[1])));
         assert_eq!((lens.cell(1), lens.cell(u32::MAX)), (1, CELLS as u8));
         for cell in 1..=CELLS as u8 {
@@ -222,10 +250,10 @@ mod tests {
 
     #[test]
     fn a_frequent_code_has_a_cell_of_its_own() {
-        let lens = Lens::new(1, [vec![5; 50], vec![7; 30], (100..120).collect()].concat());
+        let lens = Lens::new(1, 1.0, [vec![5; 50], vec![7; 30], (100..120).collect()].concat());
         assert!(lens.cell(5) < lens.cell(7) && lens.cell(7) < lens.cell(100));
         assert!((lens.probability_of(5) - 0.5).abs() < 0.02 && (lens.probability_of(7) - 0.3).abs() < 0.02);
-        let empty = Lens::new(1, Vec::new());
+        let empty = Lens::new(1, 1.0, Vec::new());
         assert_eq!((empty.cell(1), empty.cell(9)), (1, 1));
     }
 

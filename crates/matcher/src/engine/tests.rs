@@ -1,0 +1,121 @@
+use super::*;
+use enroute_filter::{Comparison, Conjunction, Constraint, Test};
+
+fn equal(name: &str, value: i64) -> Constraint {
+    Constraint::compare(name, Comparison::Eq, value)
+}
+
+fn filter(constraints: impl IntoIterator<Item = Constraint>) -> Filter {
+    Conjunction::new(constraints).unwrap().into()
+}
+
+fn event<'a>(attributes: impl IntoIterator<Item = (&'a str, i64)>) -> Event {
+    let builder = attributes.into_iter().fold(Event::builder(), |event, (name, value)| event.attribute(name, value));
+    builder.build().unwrap()
+}
+
+/// How many entries are posted under an equality of a number.
+fn posted(engine: &Engine, name: &str) -> u32 {
+    let attribute = engine.slots.attribute_number(name).unwrap();
+    let slot = engine.slots.attribute_at(attribute).slot(slots::Aspect::Number);
+    engine.slots[slot].equalities
+}
+
+#[test]
+fn an_empty_engine_is_small() {
+    assert!(size_of::<Engine>() + Engine::new().memory_usage() <= 4096);
+}
+
+#[test]
+fn keys_follow_the_events() {
+    let (mut engine, mut scratch, mut found) = (Engine::new(), Scratch::default(), Vec::new());
+    let insert = |engine: &mut Engine, number: i64| {
+        let filter = filter([equal("a", number % 100), equal("b", number / 100 % 100)]);
+        engine.insert(SubscriptionId(number as u64), Owner(0), &filter);
+    };
+    (0..2_000).for_each(|number| insert(&mut engine, number));
+    // First b is rare, then a.
+    for (rare, frequent) in [("b", "a"), ("a", "b")] {
+        for number in 0..40_000 {
+            let event = event([(frequent, 7)].into_iter().chain((number % 50 == 0).then_some((rare, 3))));
+            engine.matches(&event, &mut scratch, &mut found);
+            assert!(found.is_empty() == (number % 50 != 0));
+        }
+        let start = engine.len() as i64;
+        (start..start + 4_000).for_each(|number| insert(&mut engine, number));
+        assert!(posted(&engine, rare) > 20 * posted(&engine, frequent), "{rare}: {}", posted(&engine, rare));
+    }
+}
+
+#[test]
+fn equal_filters_are_one_entry() {
+    let mut engine = Engine::new();
+    for number in 0..1_000 {
+        engine.insert(SubscriptionId(number), Owner(number % 7), &filter([equal("a", 1), equal("b", 2)]));
+    }
+    assert_eq!(engine.row_count, 1);
+    let (mut scratch, mut owners) = (Scratch::default(), Vec::new());
+    engine.interested(&event([("a", 1), ("b", 2)]), &mut scratch, &mut owners);
+    assert_eq!(owners.len(), 7);
+}
+
+#[test]
+fn many_patterns_cost_one_walk() {
+    let (mut engine, mut scratch, mut found) = (Engine::new(), Scratch::default(), Vec::new());
+    // Names in base 26 are as different as words are.
+    let word = |number: u64| -> String {
+        (0..5).map(|place| char::from(b'a' + (number / 26_u64.pow(place) * 7 % 26) as u8)).collect()
+    };
+    for number in 0..12_000_u64 {
+        let test = match number % 3 {
+            0 => Test::contains(&word(number)),
+            1 => Test::suffix(&word(number)),
+            _ => Test::like(&format!("%{}_x%", word(number)), None).unwrap(),
+        };
+        engine.insert(SubscriptionId(number), Owner(0), &filter([Constraint::new("text", test)]));
+    }
+    for number in (0..12_000).step_by(101) {
+        let text = format!("xx{}yx zz{}", word(number), word(number + 1));
+        let event = Event::builder().attribute("text", text.as_str()).build().unwrap();
+        engine.matches(&event, &mut scratch, &mut found);
+        let expected: Vec<SubscriptionId> = (0..12_000)
+            .filter(|&id| match id % 3 {
+                0 => text.contains(&word(id)),
+                1 => text.ends_with(&word(id)),
+                _ => text
+                    .match_indices(&word(id))
+                    .any(|(at, _)| text.get(at + 6..).is_some_and(|rest| rest.starts_with('x'))),
+            })
+            .map(SubscriptionId)
+            .collect();
+        assert_eq!(found, expected, "{text}");
+        assert!(scratch.tested <= found.len(), "only what matches is looked at");
+    }
+    let full = engine.memory_usage();
+    (1..12_000).for_each(|number| assert!(engine.remove(SubscriptionId(number))));
+    assert!(engine.memory_usage() < full);
+}
+
+#[test]
+fn churn_keeps_memory_level() {
+    let mut engine = Engine::new();
+    let nth = |number: u64| {
+        let number = number as i64;
+        let low = number * 7_919 % 1_000;
+        let range = Test::between(low, low + 1 + number % 50);
+        filter([equal(&format!("a{}", number % 40), number * 31 % 500), Constraint::new("b", range)])
+    };
+    let mut peak = 0;
+    for number in 0..60_000_u64 {
+        engine.insert(SubscriptionId(number), Owner(number % 100), &nth(number));
+        if number >= 3_000 {
+            engine.remove(SubscriptionId(number - 3_000));
+        }
+        if number % 1_000 == 999 {
+            match number {
+                0..20_000 => peak = peak.max(engine.memory_usage()),
+                _ => assert!(engine.memory_usage() < peak * 11 / 10, "{} after {number}", engine.memory_usage()),
+            }
+        }
+    }
+}
