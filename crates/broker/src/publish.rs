@@ -53,15 +53,25 @@ impl Broker {
         if self.waiting.queue.is_empty() && self.may_publish_now() {
             return self.publish(client, request, &event, out);
         }
-        let bytes = self.waiting.bytes + event.as_bytes().len();
-        if self.waiting.len() >= self.config.waiting_publications || bytes > self.config.waiting_bytes {
-            let (what, limit) =
-                ("publications waiting for other brokers".into(), self.config.waiting_publications as u64);
-            return refuse(client, request, Refusal::Limit { what, limit }, out);
+        if let Err(refusal) = self.admit_waiting(&event) {
+            return refuse(client, request, refusal, out);
         }
         let deadline = self.now + self.config.publish_wait;
         self.waiting.push(Publication { client, request, event, deadline });
         self.time_publications();
+    }
+
+    /// Whether one more publication may wait.
+    fn admit_waiting(&self, event: &Event) -> Result<(), Refusal> {
+        let bytes = self.waiting.bytes + event.as_bytes().len();
+        let (what, limit) = if self.waiting.len() >= self.config.waiting_publications {
+            ("publications waiting for other brokers", self.config.waiting_publications)
+        } else if bytes > self.config.waiting_bytes {
+            ("bytes of publications waiting for other brokers", self.config.waiting_bytes)
+        } else {
+            return Ok(());
+        };
+        Err(Refusal::Limit { what: what.into(), limit: limit as u64 })
     }
 
     fn time_publications(&mut self) {
