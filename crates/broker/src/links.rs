@@ -120,6 +120,11 @@ fn newer_wins(older: &Neighbour, newer: &Neighbour) -> bool {
     newer.dialled_by < older.dialled_by
 }
 
+/// A neighbour has the id of another peer.
+fn clash(held_by: Arc<str>, refused: &Neighbour) -> CloseReason {
+    CloseReason::IdClash { id: refused.broker, held_by, refused: refused.peer_id.clone() }
+}
+
 impl Broker {
     /// The nonce of the link to a neighbour, as both ends list it.
     pub fn link_nonce(&self, neighbour: BrokerId) -> Option<u64> {
@@ -160,7 +165,7 @@ impl Broker {
             return Err(CloseReason::Oneself);
         }
         if neighbour.broker == self.identity.id {
-            return Err(self.clash(neighbour.broker, self.identity.peer_id.clone(), neighbour));
+            return Err(clash(self.identity.peer_id.clone(), neighbour));
         }
         if BrokerId::of_peer(&neighbour.peer_id) != neighbour.broker {
             return Err(CloseReason::Violation("a broker id that is not the hash of its peer id".into()));
@@ -169,16 +174,10 @@ impl Broker {
             return Err(CloseReason::Violation(format!("this broker holds its limit of {} links", self.config.links)));
         }
         match self.topology.link_state(neighbour.broker) {
-            Some(held) if held.peer_id != neighbour.peer_id => {
-                Err(self.clash(neighbour.broker, held.peer_id.clone(), neighbour))
-            }
+            Some(held) if held.peer_id != neighbour.peer_id => Err(clash(held.peer_id.clone(), neighbour)),
             Some(held) if held.version.incarnation > neighbour.incarnation => Err(CloseReason::OldIncarnation),
             Some(_) | None => Ok(()),
         }
-    }
-
-    fn clash(&self, id: BrokerId, held_by: Arc<str>, refused: &Neighbour) -> CloseReason {
-        CloseReason::IdClash { id, held_by, refused: refused.peer_id.clone() }
     }
 
     fn offer(&mut self, link: LinkId, out: &mut Vec<Output>) {

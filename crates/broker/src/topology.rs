@@ -44,7 +44,7 @@ impl ScopeView {
 
 /// What is held of one broker.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+struct Known {
     scope_version: Version,
     scope_record: Option<Arc<ScopeRecord>>,
     scope: ScopeView,
