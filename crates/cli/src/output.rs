@@ -34,6 +34,29 @@ impl Output {
     }
 }
 
+/// Resolves when whoever reads standard output has gone away, as `head` does: a program that waits for something to write would
+/// not notice before it comes. Never resolves where there is no telling, as with a file.
+#[cfg(unix)]
+pub(crate) async fn reader_gone() {
+    use std::os::fd::AsFd;
+    use tokio::io::Interest;
+    use tokio::net::unix::pipe::Sender;
+
+    // Unchecked: as it is not written to here, it need not be a pipe, and stays as blocking as it is.
+    let stdout = io::stdout().as_fd().try_clone_to_owned();
+    if let Ok(stdout) = stdout.and_then(Sender::from_owned_fd_unchecked)
+        && stdout.ready(Interest::ERROR).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+#[cfg(not(unix))]
+pub(crate) async fn reader_gone() {
+    std::future::pending().await
+}
+
 /// Says something on standard error. If nobody listens there, so be it.
 pub(crate) fn tell(message: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{message}");

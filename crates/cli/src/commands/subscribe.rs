@@ -2,7 +2,7 @@
 
 use crate::connection::{BrokerOption, say_goodbye, subscribe_all, tell_notices};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, reader_gone};
 use crate::runtime::{Interrupts, this_thread};
 use crate::{arguments, filter_text};
 use clap::Args;
@@ -70,6 +70,7 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
         let ended = tokio::select! {
             result = work => Some(result),
             () = interrupts.next() => Some(Err(Failure::Interrupted)),
+            () = reader_gone() => Some(Err(Failure::BrokenPipe)),
             () = after(options.timeout) => None,
         };
         let result = ended.unwrap_or_else(|| subscriber.timed_out(options.count));
