@@ -31,6 +31,8 @@ struct Told {
     gathered_since: u64,
     /// Steps not acknowledged: the last sequence of each on the channel, and the version of the oldest change in it.
     under_way: VecDeque<(u64, u64)>,
+    /// The whole is wanted, and waits because too much is under way.
+    whole_due: bool,
 }
 
 /// The own interest and what others have been told of it.
@@ -52,6 +54,7 @@ impl Announcements {
     pub(crate) fn holds(&self, broker: BrokerId, version: u64, scope_version: u64) -> bool {
         let Some(told) = self.told.get(&broker) else { return false };
         told.scope_version == scope_version
+            && !told.whole_due
             && told.under_way.front().is_none_or(|&(_, since)| since > version)
             && (told.gathered.is_empty() || told.gathered_since > version)
     }
@@ -107,7 +110,7 @@ impl Broker {
     /// Tells a broker the changes that have gathered, if not too much is under way.
     fn announce_gathered(&mut self, to: BrokerId, out: &mut Vec<Output>) {
         let Some(told) = self.announcements.told.get_mut(&to) else { return };
-        if told.gathered.is_empty() || told.under_way.len() >= STEPS {
+        if told.whole_due || told.gathered.is_empty() || told.under_way.len() >= STEPS {
             return;
         }
         let since = told.gathered_since;
@@ -117,19 +120,30 @@ impl Broker {
         self.announce_step(to, Step { since, whole: false, added: filters(added), removed: filters(removed) }, out);
     }
 
-    /// Tells a broker all that its scope wants, from nothing, if it publishes.
+    /// Tells a broker all that its scope wants, from nothing, if it publishes and not too much is under way.
     pub(crate) fn announce_whole(&mut self, to: BrokerId, out: &mut Vec<Output>) {
-        let scope = self.topology.scope(to);
-        if matches!(scope, ScopeView::Nobody) {
-            self.announcements.forget(to);
+        if matches!(self.topology.scope(to), ScopeView::Nobody) {
+            return self.withdraw_announcement(to);
+        }
+        let told = self.announcements.told.entry(to).or_default();
+        if told.under_way.len() >= STEPS {
+            told.whole_due = true;
+            told.gathered.clear();
             return;
         }
+        let scope_version = self.topology.scope_version(to).sequence;
+        *told = Told { scope_version, under_way: std::mem::take(&mut told.under_way), ..Told::default() };
+        let scope = self.topology.scope(to);
         let wanted = self.announcements.roots.iter().filter(|(_, conjunction)| scope.overlaps(conjunction));
         let added = wanted.map(|(filter, _)| filter.clone()).collect();
-        let scope_version = self.topology.scope_version(to).sequence;
-        let under_way = self.announcements.told.remove(&to).map_or(VecDeque::new(), |told| told.under_way);
-        self.announcements.told.insert(to, Told { scope_version, under_way, ..Told::default() });
         self.announce_step(to, Step { since: 0, whole: true, added, removed: Vec::new() }, out);
+    }
+
+    /// A broker does not publish any more: what is still under way to it is void.
+    fn withdraw_announcement(&mut self, to: BrokerId) {
+        if self.announcements.told.remove(&to).is_some_and(|told| !told.under_way.is_empty()) {
+            self.restart_channel(to);
+        }
     }
 
     /// Cuts a step into messages and sends them.
@@ -167,7 +181,11 @@ impl Broker {
         while told.under_way.front().is_some_and(|&(sequence, _)| sequence <= acknowledged) {
             told.under_way.pop_front();
         }
-        self.announce_gathered(by, out);
+        if told.whole_due {
+            self.announce_whole(by, out);
+        } else {
+            self.announce_gathered(by, out);
+        }
         self.end_waits_for(by, out);
     }
 
@@ -185,6 +203,9 @@ impl Broker {
 impl Told {
     /// Adds a change to those not told yet; a change and its opposite cancel out.
     fn gather(&mut self, filter: &AnnouncedFilter, added: bool, version: u64) {
+        if self.whole_due {
+            return;
+        }
         if self.gathered.is_empty() {
             self.gathered_since = version;
         }
@@ -216,20 +237,17 @@ fn chunks(step: Step) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClientId, Command, Config, Identity, Input, LinkId, LinkState, Message, Neighbour, RequestId, Scope};
-    use crate::{ScopeRecord, Time, Version};
+    use crate::{ClientId, Command, Config, Identity, Input, LinkId, LinkState, Message, Neighbour, RequestId};
+    use crate::{Routed, RoutedBody, Scope, ScopeRecord, Time, Version};
     use enroute_filter::Filter;
 
-    #[test]
-    fn the_scope_of_a_new_life_may_come_before_the_life() {
-        let (link, b) = (LinkId(1), BrokerId::of_peer("b"));
-        let identity = Identity {
-            id: BrokerId::of_peer("a"),
-            peer_id: "a".into(),
-            incarnation: 1,
-            start_nonce: 1,
-            addresses: Vec::new(),
-        };
+    const LINK: LinkId = LinkId(1);
+
+    /// Broker a with a link to b, of whose life it knows, but no path.
+    fn beside_b() -> (Broker, BrokerId) {
+        let b = BrokerId::of_peer("b");
+        let (id, peer_id) = (BrokerId::of_peer("a"), "a".into());
+        let identity = Identity { id, peer_id, incarnation: 1, start_nonce: 1, addresses: Vec::new() };
         let neighbour = Neighbour {
             broker: b,
             peer_id: "b".into(),
@@ -249,27 +267,62 @@ mod tests {
             addresses: Vec::new(),
             links: Vec::new(),
         };
+        let mut broker = Broker::new(identity, Config::default(), Time(0));
+        take(&mut broker, Input::LinkUp { link: LINK, neighbour });
+        take(&mut broker, Input::Message { link: LINK, message: Message::LinkState(Arc::new(record)) });
+        (broker, b)
+    }
+
+    fn take(broker: &mut Broker, input: Input) {
+        let mut out = Vec::new();
+        broker.handle(input, Time(0), &mut out);
+        assert!(!out.iter().any(|output| matches!(output, Output::CloseLink { .. })), "{out:?}");
+    }
+
+    fn scope(origin: BrokerId, incarnation: u64, scope: Scope) -> Input {
+        let version = Version { incarnation, sequence: 1 };
+        Input::Message { link: LINK, message: Message::Scope(Arc::new(ScopeRecord { origin, version, scope })) }
+    }
+
+    fn routed(source: BrokerId, destination: BrokerId, body: RoutedBody) -> Input {
+        let (source_incarnation, destination_incarnation, hop_limit) = (1, 1, 1);
+        let routed = Routed { source, source_incarnation, destination, destination_incarnation, hop_limit, body };
+        Input::Message { link: LINK, message: Message::Routed(routed) }
+    }
+
+    #[test]
+    fn the_scope_of_a_new_life_may_come_before_the_life() {
+        let (mut broker, b) = beside_b();
         let filter = |text: &str| Filter::parse(text).expect("a filter");
         let narrow = Scope::Filters(vec![AnnouncedFilter::of(&filter("x = 1").conjunctions()[0])]);
-        let scope = |incarnation, scope| {
-            let version = Version { incarnation, sequence: 1 };
-            Input::Message { link, message: Message::Scope(Arc::new(ScopeRecord { origin: b, version, scope })) }
-        };
         let command = |command| Input::Command { client: ClientId(1), request: RequestId(1), command };
-        let inputs = [
-            Input::LinkUp { link, neighbour },
-            Input::Message { link, message: Message::LinkState(Arc::new(record)) },
-            scope(1, narrow),
-            command(Command::Subscribe { name: "s".into(), filter: filter("x = 2") }),
-            scope(2, Scope::Anything),
-            command(Command::Unsubscribe { name: "s".into() }),
-        ];
-        let mut broker = Broker::new(identity, Config::default(), Time(0));
-        let mut out = Vec::new();
-        for input in inputs {
-            broker.handle(input, Time(0), &mut out);
-        }
-        assert!(!out.iter().any(|output| matches!(output, Output::CloseLink { .. })), "{out:?}");
+        take(&mut broker, scope(b, 1, narrow));
+        take(&mut broker, command(Command::Subscribe { name: "s".into(), filter: filter("x = 2") }));
+        take(&mut broker, scope(b, 2, Scope::Anything));
+        take(&mut broker, command(Command::Unsubscribe { name: "s".into() }));
         assert_eq!(broker.announcements.told(b), 0);
+    }
+
+    #[test]
+    fn who_asks_for_the_whole_again_and_again_gets_it_when_it_acknowledges() {
+        let (mut broker, b) = beside_b();
+        let a = broker.id();
+        take(&mut broker, scope(b, 1, Scope::Anything));
+        for sequence in 1..=100 {
+            let payload = Payload::Resync { version: 1 };
+            take(&mut broker, routed(b, a, RoutedBody::Data { epoch: 1, sequence, payload }));
+        }
+        let told = &broker.announcements.told[&b];
+        assert_eq!((told.under_way.len(), told.whole_due), (STEPS, true));
+        take(&mut broker, routed(b, a, RoutedBody::Ack { epoch: 1, received: STEPS as u64 }));
+        let told = &broker.announcements.told[&b];
+        assert_eq!((told.under_way.len(), told.whole_due), (1, false));
+        // Nor does a scope that comes and goes pile anything up.
+        for sequence in 2..100 {
+            let scope = if sequence % 2 == 0 { Scope::Nobody } else { Scope::Anything };
+            let record = ScopeRecord { origin: b, version: Version { incarnation: 1, sequence }, scope };
+            take(&mut broker, Input::Message { link: LINK, message: Message::Scope(Arc::new(record)) });
+            assert!(broker.channels[&b].unacknowledged() <= STEPS);
+        }
     }
 }

@@ -39,6 +39,12 @@ impl Channel {
         self.sent - self.unacknowledged.len() as u64
     }
 
+    /// How many messages are not acknowledged, under way or waiting.
+    #[cfg(test)]
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.unacknowledged.len()
+    }
+
     /// Puts a message behind the others and says its sequence.
     fn push(&mut self, payload: Payload) -> u64 {
         self.unacknowledged.push_back(payload);
@@ -112,6 +118,8 @@ impl Broker {
             early: std::mem::take(&mut channel.early),
             ..Channel::default()
         };
+        // A request for the whole of its interest may be among what is dropped.
+        self.expect_answer(with);
         self.timers.set(Timer::Resend(with), None);
     }
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Filters in a scope; with more it is simply "anything".
-const MAX_FILTERS: usize = 256;
+pub(crate) const MAX_FILTERS: usize = 256;
 
 /// Bytes of filters in a scope, likewise.
 const MAX_BYTES: usize = 128 << 10;

@@ -1,6 +1,7 @@
 //! What is known of all brokers: their link states, their scopes, and the routes that follow.
 
 use crate::paths::{Route, shortest_paths};
+use crate::scope::MAX_FILTERS;
 use crate::{AnnouncedFilter, BrokerId, Held, LinkState, Scope, ScopeRecord, Time, Version};
 use enroute_covering::overlaps;
 use enroute_filter::Conjunction;
@@ -20,11 +21,13 @@ pub(crate) enum ScopeView {
 }
 
 impl ScopeView {
-    /// Decodes a scope. What cannot be read may be anything: reading it as less would lose events.
+    /// Decodes a scope. What cannot be read, or is more than anybody needs to look through, may be anything: reading it as
+    /// less would lose events.
     pub(crate) fn read(scope: &Scope) -> ScopeView {
         match scope {
             Scope::Nobody => ScopeView::Nobody,
             Scope::Anything => ScopeView::Anything,
+            Scope::Filters(filters) if filters.len() > MAX_FILTERS => ScopeView::Anything,
             Scope::Filters(filters) => match filters.iter().map(AnnouncedFilter::conjunction).collect() {
                 Ok(conjunctions) => ScopeView::Filters(conjunctions),
                 Err(_) => ScopeView::Anything,
