@@ -94,9 +94,12 @@ impl Peers {
         self.dials.remove(&connection)
     }
 
-    /// A dial or a hello came to nothing. `jitter` is from 0 to 1.
+    /// A dial or a hello came to nothing; said aloud the first time since there was a link. `jitter` is from 0 to 1.
     pub(crate) fn failed(&mut self, entry: usize, error: String, now: Instant, jitter: f64) {
         let Some(entry) = self.entries.get_mut(entry) else { return };
+        if entry.failures == 0 {
+            tracing::warn!(address = %entry.address, error, "a peer is not reached; trying again and again");
+        }
         entry.tried = true;
         entry.last_error = Some(error);
         entry.state = State::Waiting(now + retry_after(entry.failures, jitter));
