@@ -121,20 +121,14 @@ struct Block {
 
 impl Block {
     fn with_capacity(capacity: usize, columns: usize) -> Block {
-        Block {
-            rows: Vec::with_capacity(capacity),
-            ids: Vec::with_capacity(capacity),
-            capacity,
-            bytes: vec![0; 2 * columns * capacity],
-        }
+        Block { rows: Vec::new(), ids: Vec::new(), capacity, bytes: vec![0; 2 * columns * capacity] }
     }
 
     fn resize(&mut self, capacity: usize, columns: usize) {
         let mut other = Block::with_capacity(capacity, columns);
-        other.rows.extend_from_slice(&self.rows);
-        other.ids.extend_from_slice(&self.ids);
+        (other.rows, other.ids) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.ids));
         for column in 0..2 * columns {
-            let length = self.rows.len();
+            let length = other.rows.len();
             other.bytes[column * capacity..][..length].copy_from_slice(&self.bytes[column * self.capacity..][..length]);
         }
         *self = other;

@@ -24,8 +24,8 @@ const GROUPED: u32 = 1 << 31;
 const GROUP_BITS: u32 = 11;
 const PLACE_BITS: u32 = 20;
 /// Lists have groups from this length on, for shapes of which at least [`LEAST_GROUP`] entries are to be expected.
-const LEAST_LIST: usize = 48;
-const LEAST_GROUP: f32 = 24.0;
+const LEAST_LIST: usize = 16;
+const LEAST_GROUP: f32 = 8.0;
 
 /// An entry to be posted.
 #[derive(Clone, Copy, Debug)]

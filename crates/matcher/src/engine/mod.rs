@@ -55,12 +55,12 @@ use keys::{keys_of, view};
 use lists::{Lists, SURE};
 use reading::Generations;
 pub(crate) use reading::Reading;
-use rows::{HEADER, Predicate, Rows, SHARED, predicates};
+use rows::{ALONE, HEADER, Predicate, Rows, SHARED, predicates};
 use sets::Sets;
 use slots::Slots;
 use statistics::{Observations, Popularity};
 use std::sync::{Mutex, PoisonError};
-use subscribers::Subscribers;
+use subscribers::{Group, Subscribers};
 use table::{Table, hash_number};
 use translate::Translator;
 
@@ -136,7 +136,7 @@ impl Engine {
         let (number, owner) = self.subscribers.insert(id, owner);
         match filter.conjunctions() {
             [conjunction] => {
-                let row = self.insert_entry(number, owner, conjunction, rows::ALONE);
+                let row = self.insert_entry(number, owner, conjunction, ALONE);
                 self.subscribers.set_rows(number, &[row]);
             }
             conjunctions => {
@@ -159,7 +159,7 @@ impl Engine {
             .find(spread(piece), |&(other, row)| other == piece && is_same(self.rows.row(row), &predicates));
         if let Some(&(_, row)) = found {
             self.release(&predicates);
-            self.share(row, subscription, owner);
+            self.share(row, subscription, owner, flags);
             return row;
         }
         let row = self.store(subscription, owner, flags, predicates);
@@ -188,15 +188,18 @@ impl Engine {
     }
 
     /// Adds a subscription to an entry that is there.
-    fn share(&mut self, row: u32, subscription: u32, owner: u32) {
+    fn share(&mut self, row: u32, subscription: u32, owner: u32, flags: u32) {
         let header = self.rows.header_mut(row);
         if header[0] & SHARED == 0 {
-            let first = std::collections::BTreeMap::from([(header[1], vec![header[0]])]);
-            header[0] = self.subscribers.groups.insert(first) | SHARED;
+            let mut group = Group::default();
+            group.add(header[0], (header[5] & ALONE != 0).then(|| rows::id(header)), header[1]);
+            header[0] = self.subscribers.groups.insert(group) | SHARED;
             let key = u64::from(header[2]) << 32 | u64::from(header[3]);
             self.lists.set_shared(key, header[4]);
         }
-        self.subscribers.groups[header[0] & !SHARED].entry(owner).or_default().push(subscription);
+        let number = header[0] & !SHARED;
+        let only = (flags & ALONE != 0).then(|| self.subscribers.id(subscription));
+        self.subscribers.groups[number].add(subscription, only, owner);
     }
 
     /// Removes a subscription; false if there is none of this id.
@@ -219,19 +222,13 @@ impl Engine {
         let subscriber = self.rows.header_mut(row)[0];
         if subscriber & SHARED != 0 {
             let number = subscriber & !SHARED;
-            let group = &mut self.subscribers.groups[number];
-            let list = group.get_mut(&owner).expect("every subscription of a group stands under its owner");
-            let place =
-                list.iter().position(|&other| other == subscription).expect("every subscription is in its group");
-            list.swap_remove(place);
-            if list.is_empty() {
-                group.remove(&owner);
-            }
-            if group.is_empty() {
-                self.subscribers.groups.vacate(number);
-            } else {
+            let is_alone = self.subscribers.rows(subscription).len() == 1;
+            let only = is_alone.then(|| self.subscribers.id(subscription));
+            if !self.subscribers.groups[number].remove(subscription, only, owner) {
                 return;
             }
+            self.subscribers.groups[number] = Group::default();
+            self.subscribers.groups.vacate(number);
         }
         let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
         let piece = self.piece(predicates.iter().copied());
@@ -249,7 +246,6 @@ impl Engine {
         let mut reading = std::mem::take(&mut scratch.reading);
         reading.wants_ids = true;
         self.gather(event, &mut reading, scratch);
-        let mut matching = std::mem::take(&mut reading.matching);
         for (place, &candidate) in reading.candidates.iter().enumerate() {
             if let Some(later) = reading.candidates.get(place + AHEAD) {
                 self.rows.prefetch(later & !SURE);
@@ -259,20 +255,15 @@ impl Engine {
                 continue;
             }
             if row[0] & SHARED != 0 {
-                let group = self.subscribers.groups[row[0] & !SHARED].values().flatten();
-                matching.extend(group.filter(|&&subscription| scratch.report(subscription)));
-            } else if row[5] & rows::ALONE != 0 || scratch.report(row[0]) {
-                matching.push(row[0]);
+                let group = &self.subscribers.groups[row[0] & !SHARED];
+                out.extend_from_slice(&group.alone);
+                let others = group.others.iter().filter(|&&subscription| scratch.report(subscription));
+                out.extend(others.map(|&subscription| self.subscribers.id(subscription)));
+            } else if row[5] & ALONE != 0 || scratch.report(row[0]) {
+                out.push(rows::id(row));
             }
         }
         out.extend_from_slice(&reading.ids);
-        for (place, &subscription) in matching.iter().enumerate() {
-            if let Some(&later) = matching.get(place + AHEAD) {
-                self.subscribers.prefetch(later);
-            }
-            out.push(self.subscribers.id(subscription));
-        }
-        reading.matching = matching;
         sort::sort(out, &mut reading.ids);
         reading.clear();
         scratch.reading = reading;
@@ -300,7 +291,7 @@ impl Engine {
                 }
                 continue;
             }
-            let owners = || self.subscribers.groups[row[0] & !SHARED].keys().copied();
+            let owners = || self.subscribers.groups[row[0] & !SHARED].owners.keys().copied();
             if owners().any(|owner| !scratch.is_reported(owner)) && satisfies() {
                 out.extend(owners().filter(|&owner| scratch.report(owner)).map(|owner| self.subscribers.owner(owner)));
             }

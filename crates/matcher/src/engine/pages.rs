@@ -39,12 +39,6 @@ impl<T> Pages<T> {
         self.vacant.push(number);
     }
 
-    /// Asks the processor to have a value at hand soon.
-    #[inline]
-    pub(super) fn prefetch(&self, number: u32) {
-        super::simd::prefetch(&self[number]);
-    }
-
     /// Every number is smaller.
     pub(super) fn bound(&self) -> usize {
         self.pages.last().map_or(0, |last| (self.pages.len() - 1) * PAGE + last.len())

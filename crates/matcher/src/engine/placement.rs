@@ -8,7 +8,7 @@ use super::columns::Shape;
 use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::lists::Posted;
 use super::reading::Reading;
-use super::rows::{ALONE, HEADER, Kind, PARITY, Predicate, SHARED, predicates};
+use super::rows::{ALONE, HEADER, Kind, PARITY, Predicate, SHARED, id, predicates};
 use super::statistics::{ENOUGH, Lens};
 use super::{Engine, codes};
 use std::sync::PoisonError;
@@ -59,6 +59,8 @@ impl Engine {
         words[0] = subscription;
         words[1] = owner;
         words[5] = flags;
+        let id = self.subscribers.id(subscription).0;
+        (words[6], words[7]) = ((id >> 32) as u32, id as u32);
         weighed.iter().for_each(|weighed| weighed.predicate.write(&mut words));
         let row = self.rows.insert(words);
         self.post(row, &weighed);
@@ -135,7 +137,7 @@ impl Engine {
             Choice::Dense(_) => return self.dense[parity as usize].insert(row, weighed, &mut self.rows),
         }
         let is_alone = header[0] & SHARED == 0 && header[5] & ALONE != 0;
-        let only = is_alone.then(|| self.subscribers.id(header[0]));
+        let only = is_alone.then(|| id(&header));
         let posted = Posted { row, words: words.map(|(_, word)| word), only };
         self.lists.insert(key, posted, &shape, share, &mut self.rows);
     }

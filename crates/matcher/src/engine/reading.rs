@@ -26,8 +26,6 @@ pub(crate) struct Reading {
     pub(super) wants_ids: bool,
     /// Subscriptions that the event matches for sure, found without looking at their rows.
     pub(super) ids: Vec<SubscriptionId>,
-    /// Subscriptions that the event matches.
-    pub(super) matching: Vec<u32>,
     patterns: Vec<u32>,
 }
 
@@ -143,7 +141,6 @@ impl Reading {
         }
         self.present.clear();
         self.candidates.clear();
-        self.matching.clear();
         self.ids.clear();
         self.has_inexact = false;
     }

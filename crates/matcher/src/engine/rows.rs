@@ -7,13 +7,15 @@
 //! | 2, 3 | the key under which the entry is posted |
 //! | 4 | the place in the subscription list of that key |
 //! | 5 | words of the row (16 bits), [`PARITY`], [`ALONE`] |
-//! | 6... | the predicates, the least likely first |
+//! | 6, 7 | the id of the subscription, unless it is a group |
+//! | 8... | the predicates, the least likely first |
 //!
 //! A predicate is `slot << 4 | kind`, a first and a last code, and the words its [`Kind`] adds.
 
+use crate::SubscriptionId;
 use std::mem::size_of;
 
-pub(super) const HEADER: usize = 6;
+pub(super) const HEADER: usize = 8;
 /// In word 5: marks rows placed by lenses of odd generations.
 pub(super) const PARITY: u32 = 1 << 16;
 /// In word 5: marks rows whose subscriber, if it is a subscription, has no other row.
@@ -129,6 +131,12 @@ impl Predicate {
         row.push(self.slot << 4 | self.kind as u32);
         row.extend_from_slice(&self.words[..self.kind.words() - 1]);
     }
+}
+
+/// The id of a row's subscription, if that is its only one.
+#[inline]
+pub(super) fn id(row: &[u32]) -> SubscriptionId {
+    SubscriptionId(u64::from(row[6]) << 32 | u64::from(row[7]))
 }
 
 /// The predicates of a row.

@@ -20,8 +20,54 @@ pub(super) struct Subscription {
     rows: u32,
 }
 
-/// Subscriptions that ask for the same entry, by owner.
-pub(super) type Group = BTreeMap<u32, Vec<u32>>;
+/// Subscriptions that ask for the same entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// Those that have no other entry.
+    pub(super) alone: Vec<SubscriptionId>,
+    /// The numbers of the others.
+    pub(super) others: Vec<u32>,
+    /// How many there are of each owner.
+    pub(super) owners: BTreeMap<u32, u32>,
+}
+
+impl Group {
+    /// Adds a subscription, by its id if it has no other entry.
+    pub(super) fn add(&mut self, number: u32, only: Option<SubscriptionId>, owner: u32) {
+        match only {
+            Some(id) => self.alone.push(id),
+            None => self.others.push(number),
+        }
+        *self.owners.entry(owner).or_default() += 1;
+    }
+
+    /// Removes a subscription; whether it was the last. Linear in the group, though with a small factor.
+    pub(super) fn remove(&mut self, number: u32, only: Option<SubscriptionId>, owner: u32) -> bool {
+        let is_in = "every subscription is in its group";
+        match only {
+            Some(id) => {
+                let place = self.alone.iter().position(|&other| other == id).expect(is_in);
+                self.alone.swap_remove(place);
+            }
+            None => {
+                let place = self.others.iter().position(|&other| other == number).expect(is_in);
+                self.others.swap_remove(place);
+            }
+        }
+        let count = self.owners.get_mut(&owner).expect(is_in);
+        *count -= 1;
+        if *count == 0 {
+            self.owners.remove(&owner);
+        }
+        self.owners.is_empty()
+    }
+
+    fn memory_usage(&self) -> usize {
+        self.alone.capacity() * size_of::<SubscriptionId>()
+            + self.others.capacity() * size_of::<u32>()
+            + self.owners.len() * 16
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct OwnerUse {
@@ -122,12 +168,6 @@ impl Subscribers {
         }
     }
 
-    /// Asks the processor to have a subscription at hand soon.
-    #[inline]
-    pub(super) fn prefetch(&self, number: u32) {
-        self.subscriptions.prefetch(number);
-    }
-
     pub(super) fn id(&self, number: u32) -> SubscriptionId {
         self.subscriptions[number].id
     }
@@ -159,7 +199,6 @@ impl Subscribers {
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let group = |group: &Group| group.values().map(|list| 40 + list.capacity() * size_of::<u32>()).sum::<usize>();
         self.subscriptions.memory_usage()
             + self.by_id.memory_usage()
             + self.lists.memory_usage()
@@ -167,6 +206,6 @@ impl Subscribers {
             + self.owners.memory_usage()
             + self.by_owner.memory_usage()
             + self.groups.memory_usage()
-            + self.groups.iter().map(group).sum::<usize>()
+            + self.groups.iter().map(Group::memory_usage).sum::<usize>()
     }
 }
