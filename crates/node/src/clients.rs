@@ -263,6 +263,8 @@ fn status_json(mut status: NodeStatus, most: usize) -> String {
         if json.len() <= most || brokers + clients == 0 {
             return json;
         }
+        // The reachable come first: what is known of the others matters least.
+        status.broker.brokers.sort_by_key(|broker| !broker.reachable);
         status.broker.brokers.truncate(brokers / 2);
         status.clients.truncate(clients / 2);
         status.left_out += (brokers - brokers / 2 + clients - clients / 2) as u64;
@@ -300,6 +302,7 @@ mod tests {
     fn a_status_that_is_too_long_says_what_is_left_out() {
         let mut status = NodeStatus::default();
         status.broker.brokers.resize_with(1_000, Default::default);
+        status.broker.brokers[999].reachable = true;
         status.clients.resize_with(3, ClientStatus::default);
         let whole = status_json(status.clone(), usize::MAX);
         assert_eq!(serde_json::from_str::<NodeStatus>(&whole).unwrap(), status);
@@ -307,6 +310,7 @@ mod tests {
         assert!(part.len() <= whole.len() / 3, "{} of {}", part.len(), whole.len());
         let part: NodeStatus = serde_json::from_str(&part).unwrap();
         assert_eq!((part.broker.brokers.len(), part.clients.len(), part.left_out), (250, 0, 753));
+        assert!(part.broker.brokers[0].reachable, "the reachable are kept");
         assert!(status_json(status, 1).len() < 2_000, "what is not a list stays");
     }
 }
