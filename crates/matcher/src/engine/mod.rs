@@ -55,7 +55,7 @@ use keys::{keys_of, view};
 use lists::{Lists, SURE};
 use reading::Generations;
 pub(crate) use reading::Reading;
-use rows::{ALONE, HEADER, Predicate, Rows, SHARED, predicates};
+use rows::{ALONE, Predicate, Rows, SHARED, predicates};
 use sets::Sets;
 use slots::Slots;
 use statistics::{Observations, Popularity};
@@ -370,10 +370,13 @@ fn spread(piece: u32) -> u64 {
 
 /// Whether a row has these predicates, in whatever order; none occurs twice, as each is on another attribute.
 fn is_same(row: &[u32], theirs: &[Predicate]) -> bool {
-    let mut count = 0;
-    let all = predicates(row).all(|mine| {
-        count += 1;
-        theirs.contains(&mine)
-    });
-    all && count == theirs.len() && row.len() >= HEADER
+    const FEW: usize = 32;
+    let mut mine: Vec<Predicate> = predicates(row).collect();
+    if mine.len() != theirs.len() || theirs.len() <= FEW {
+        return mine.len() == theirs.len() && mine.iter().all(|predicate| theirs.contains(predicate));
+    }
+    let mut theirs = theirs.to_vec();
+    mine.sort_unstable_by_key(|predicate| predicate.slot);
+    theirs.sort_unstable_by_key(|predicate| predicate.slot);
+    mine == theirs
 }

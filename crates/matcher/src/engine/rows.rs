@@ -6,7 +6,7 @@
 //! | 1 | the subscriber's owner, unless it is a group |
 //! | 2, 3 | the key under which the entry is posted |
 //! | 4 | the place in the subscription list of that key |
-//! | 5 | words of the row (16 bits), [`PARITY`], [`ALONE`] |
+//! | 5 | words of the row (24 bits), [`PARITY`], [`ALONE`] |
 //! | 6, 7 | the id of the subscription, unless it is a group |
 //! | 8... | the predicates, the least likely first |
 //!
@@ -17,12 +17,14 @@ use std::mem::size_of;
 
 pub(super) const HEADER: usize = 8;
 /// In word 5: marks rows placed by lenses of odd generations.
-pub(super) const PARITY: u32 = 1 << 16;
+pub(super) const PARITY: u32 = 1 << 24;
 /// In word 5: marks rows whose subscriber, if it is a subscription, has no other row.
-pub(super) const ALONE: u32 = 1 << 17;
+pub(super) const ALONE: u32 = 1 << 25;
 /// Marks a subscriber that is a group.
 pub(super) const SHARED: u32 = 1 << 31;
 const PAGE: usize = 1 << 14;
+/// The bits of word 5 that are the length.
+const LENGTH: u32 = (1 << 24) - 1;
 const NONE: u32 = u32::MAX;
 
 /// What a predicate's words say. Each but `Absent` asks for a value in the slot.
@@ -158,13 +160,17 @@ pub(super) struct Rows {
     pages: Vec<Vec<u32>>,
     /// By length: the first vacant place, each of which names the next in its first word.
     vacant: Vec<u32>,
+    /// The page that is being filled.
+    open: Option<usize>,
+    /// Pages that once held a row longer than a page, by itself.
+    empty_pages: Vec<usize>,
 }
 
 impl Rows {
     #[inline]
     pub(super) fn row(&self, row: u32) -> &[u32] {
         let words = &self.pages[row as usize / PAGE][row as usize % PAGE..];
-        &words[..(words[5] & 0xFFFF) as usize]
+        &words[..(words[5] & LENGTH) as usize]
     }
 
     /// Asks the processor to have a row at hand soon.
@@ -187,8 +193,16 @@ impl Rows {
     /// Keeps a row, whose length is filled in; says where it starts.
     pub(super) fn insert(&mut self, mut row: Vec<u32>) -> u32 {
         let length = row.len();
-        assert!(length <= PAGE, "predicates beyond a page are one test");
-        row[5] = row[5] & !0xFFFF | length as u32;
+        assert!(length <= LENGTH as usize, "limits keep filters far smaller");
+        row[5] = row[5] & !LENGTH | length as u32;
+        if length > PAGE {
+            let page = self.empty_pages.pop().unwrap_or_else(|| {
+                self.pages.push(Vec::new());
+                self.pages.len() - 1
+            });
+            self.pages[page] = row;
+            return number(page * PAGE);
+        }
         if self.vacant.len() <= length {
             self.vacant.resize(length + 1, NONE);
         }
@@ -199,19 +213,28 @@ impl Rows {
             words.copy_from_slice(&row);
             return place;
         }
-        if self.pages.last().is_none_or(|page| page.len() + length > PAGE) {
-            // The first page grows as it is filled, so that a small engine is small.
-            self.pages.push(if self.pages.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
-        }
-        let page = self.pages.len() - 1;
+        let page = match self.open {
+            Some(page) if self.pages[page].len() + length <= PAGE => page,
+            _ => {
+                // The first page grows as it is filled, so that a small engine is small.
+                self.pages.push(if self.pages.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
+                self.pages.len() - 1
+            }
+        };
+        self.open = Some(page);
         let start = page * PAGE + self.pages[page].len();
         self.pages[page].extend_from_slice(&row);
-        u32::try_from(start).ok().filter(|start| start & SHARED == 0).expect("rows take less than 8 GiB")
+        number(start)
     }
 
     pub(super) fn remove(&mut self, row: u32) {
         let words = &mut self.pages[row as usize / PAGE][row as usize % PAGE..];
-        let length = (words[5] & 0xFFFF) as usize;
+        let length = (words[5] & LENGTH) as usize;
+        if length > PAGE {
+            self.pages[row as usize / PAGE] = Vec::new();
+            self.empty_pages.push(row as usize / PAGE);
+            return;
+        }
         words[0] = self.vacant[length];
         self.vacant[length] = row;
     }
@@ -220,4 +243,9 @@ impl Rows {
         let pages: usize = self.pages.iter().map(|page| page.capacity() * size_of::<u32>()).sum();
         pages + self.pages.capacity() * size_of::<Vec<u32>>() + self.vacant.capacity() * size_of::<u32>()
     }
+}
+
+/// The number of a row that starts here.
+fn number(start: usize) -> u32 {
+    u32::try_from(start).ok().filter(|start| start & SHARED == 0).expect("rows take less than 8 GiB")
 }

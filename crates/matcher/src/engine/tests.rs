@@ -60,6 +60,30 @@ fn equal_filters_are_one_entry() {
 }
 
 #[test]
+fn huge_conjunctions_are_rows_of_their_own_pages() {
+    let (mut engine, mut scratch, mut found) = (Engine::new(), Scratch::default(), Vec::new());
+    let huge = |from: i64| {
+        let at_least = |number: i64| Constraint::compare(format!("x{number}"), Comparison::Gt, number);
+        filter((from..from + 6_000).map(at_least))
+    };
+    let small = filter([equal("x1", 7)]);
+    for round in 0..3 {
+        for (id, filter) in [(0, huge(0)), (1, small.clone()), (2, huge(0)), (3, huge(1))] {
+            assert!(engine.insert(SubscriptionId(id), Owner(id), &filter));
+        }
+        assert_eq!(engine.row_count, 3);
+        engine.matches(&event([("x1", 7), ("x2", round)]), &mut scratch, &mut found);
+        assert_eq!(found, [SubscriptionId(1)]);
+        let pages = engine.rows.memory_usage();
+        for id in [3, 0, 2] {
+            assert!(engine.remove(SubscriptionId(id)));
+        }
+        assert!(engine.rows.memory_usage() < pages / 2);
+        assert!(engine.remove(SubscriptionId(1)));
+    }
+}
+
+#[test]
 fn many_patterns_cost_one_walk() {
     let (mut engine, mut scratch, mut found) = (Engine::new(), Scratch::default(), Vec::new());
     // Names in base 26 are as different as words are.
