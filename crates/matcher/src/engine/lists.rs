@@ -65,6 +65,24 @@ impl List {
         self.entries.len() + self.grouped as usize
     }
 
+    #[inline]
+    fn scan(&self, is_key_sure: bool, reading: &mut Reading) {
+        let Reading { cells, candidates, .. } = &mut *reading;
+        let start = candidates.len();
+        candidates.resize(start + self.entries.len(), 0);
+        let found = &mut candidates[start..];
+        let mut count = 0;
+        for posted in &self.entries {
+            // Without a branch, as nobody could predict it.
+            found[count] = posted.row;
+            count += usize::from(passes(posted.words[0], cells) & passes(posted.words[1], cells));
+        }
+        candidates.truncate(start + count);
+        for group in &self.groups {
+            group.candidates(reading, is_key_sure);
+        }
+    }
+
     /// The group for an entry of this shape, if it is to stand in one; `share` of all entries are of the shape.
     fn group(&mut self, shape: &Shape, share: f32) -> Option<usize> {
         if self.len() < LEAST_LIST || shape.is_empty() {
@@ -189,9 +207,10 @@ impl Lists {
         self.lists.vacate(number);
     }
 
-    /// Appends the rows under a key that the event may match; marked [`SURE`] if it does, provided that the key leaves no doubt.
+    /// Looks a key of the event up. An entry that stands there alone becomes a candidate; a list is noted, to be scanned with all
+    /// others ([`Lists::scan`]), when what it needs has come from memory.
     #[inline]
-    pub(super) fn candidates(&self, key: u64, is_key_sure: bool, reading: &mut Reading) {
+    pub(super) fn look_up(&self, key: u64, is_key_sure: bool, reading: &mut Reading) {
         let Some(posting) = self.postings.find(self.hash(key), |posting| posting.key == key) else { return };
         if posting.list & INLINE != 0 {
             if passes(posting.word, &reading.cells) {
@@ -199,20 +218,21 @@ impl Lists {
             }
             return;
         }
-        let list = &self.lists[posting.list];
-        let Reading { cells, candidates, .. } = &mut *reading;
-        let start = candidates.len();
-        candidates.resize(start + list.entries.len(), 0);
-        let found = &mut candidates[start..];
-        let mut count = 0;
-        for posted in &list.entries {
-            // Without a branch, as nobody could predict it.
-            found[count] = posted.row;
-            count += usize::from(passes(posted.words[0], cells) & passes(posted.words[1], cells));
+        super::simd::prefetch(&self.lists[posting.list]);
+        reading.lists.push((posting.list, is_key_sure));
+    }
+
+    /// Appends the rows in the noted lists that the event may match; marked [`SURE`] if it does, provided that the key leaves no
+    /// doubt.
+    pub(super) fn scan(&self, reading: &mut Reading) {
+        for &(number, _) in &reading.lists {
+            if let Some(first) = self.lists[number].entries.first() {
+                super::simd::prefetch(first);
+            }
         }
-        candidates.truncate(start + count);
-        for group in &list.groups {
-            group.candidates(reading, is_key_sure);
+        for place in 0..reading.lists.len() {
+            let (number, is_key_sure) = reading.lists[place];
+            self.lists[number].scan(is_key_sure, reading);
         }
     }
 

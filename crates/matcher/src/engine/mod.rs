@@ -305,7 +305,7 @@ impl Engine {
     fn gather(&self, event: &Event, reading: &mut Reading, scratch: &mut Scratch) {
         reading.read(event, &self.slots, &self.sets, self.generations);
         if self.unkeyed > 0 {
-            self.lists.candidates(keys::UNKEYED, true, reading);
+            self.lists.look_up(keys::UNKEYED, true, reading);
         }
         for dense in self.dense.iter().filter(|dense| !dense.is_empty()) {
             dense.candidates(reading);
@@ -316,17 +316,18 @@ impl Engine {
             if slot.equalities > 0 {
                 let key = reading.keys[number as usize];
                 let code = codes::code_of(key);
-                self.lists.candidates(keys::equality(number, code), reading.is_short(slot.aspect, key), reading);
+                self.lists.look_up(keys::equality(number, code), reading.is_short(slot.aspect, key), reading);
             }
             for (parity, lens) in (0..).zip(&slot.lenses) {
                 if self.generations.is_live(lens.generation, parity) {
                     let view = view(number, parity);
                     for key in keys_of(lens, view, reading.cells[view as usize]) {
-                        self.lists.candidates(key, true, reading);
+                        self.lists.look_up(key, true, reading);
                     }
                 }
             }
         }
+        self.lists.scan(reading);
         scratch.tested = reading.candidates.len();
         scratch.events = scratch.events.wrapping_add(1);
         if scratch.events.is_multiple_of(Observations::EVERY) {

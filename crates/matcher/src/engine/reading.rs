@@ -22,6 +22,8 @@ pub(crate) struct Reading {
     has_inexact: bool,
     /// Rows that the event may match.
     pub(super) candidates: Vec<u32>,
+    /// Lists to be scanned, and whether their keys leave no doubt.
+    pub(super) lists: Vec<(u32, bool)>,
     /// Whether ids of subscriptions are wanted, rather than owners.
     pub(super) wants_ids: bool,
     /// Subscriptions that the event matches for sure, found without looking at their rows.
@@ -142,6 +144,7 @@ impl Reading {
         self.present.clear();
         self.candidates.clear();
         self.ids.clear();
+        self.lists.clear();
         self.has_inexact = false;
     }
 
