@@ -19,7 +19,7 @@ pub(crate) const NOTICES: usize = 1024;
 /// Longest waits between tries of a hello; they double. Chance decides how much of them is waited, which spreads those that
 /// have lost theirs to each other.
 const FIRST_HELLO: Duration = Duration::from_millis(20);
-const LAST_HELLO: Duration = Duration::from_secs(3);
+const LAST_HELLO: Duration = Duration::from_secs(6);
 /// Waits between tries of a connection; they double.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LAST_RETRY: Duration = Duration::from_secs(2);

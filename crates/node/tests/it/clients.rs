@@ -59,7 +59,8 @@ async fn a_client_that_goes_is_forgotten() {
     until(&node, "its end", |status| status.broker.subscriptions == 0 && status.clients.is_empty()).await;
 }
 
-#[tokio::test]
+/// The node and the hundred do not share one thread, as they would not elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_clients_at_once_all_get_in() {
     let node = listening().await;
     let address = address(&node);
