@@ -189,6 +189,7 @@ impl Engine {
 
     /// Adds a subscription to an entry that is there.
     fn share(&mut self, row: u32, subscription: u32, owner: u32, flags: u32) {
+        self.place_anew(row);
         let header = self.rows.header_mut(row);
         if header[0] & SHARED == 0 {
             let mut group = Group::default();

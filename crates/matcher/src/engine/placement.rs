@@ -1,8 +1,9 @@
 //! Where entries are posted, and how that follows the statistics.
 //!
 //! Lenses are made in generations. When one begins, entries stay where they are; each insert then places a few of them anew, so
-//! that no operation stalls, and each slot gets its lens when an entry first needs it. Until the last entry has been placed
-//! anew, events are seen through the lenses of both generations.
+//! that no operation stalls, and each slot gets its lens when an entry first needs it. An entry that gets a further subscription
+//! is placed anew at once, so all entries of a subscription that came after the generation began are of that generation. Until
+//! the last entry has been placed anew, events are seen through the lenses of both generations.
 
 use super::columns::Shape;
 use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
@@ -207,7 +208,6 @@ impl Engine {
 
     /// Places the entries of a few subscriptions anew that were placed in the generation before.
     fn place_some_anew(&mut self) {
-        let parity = if self.generations.parity() == 1 { PARITY } else { 0 };
         let (mut looked_at, mut placed) = (0, 0);
         while looked_at < LOOKED_AT && placed < PLACED_ANEW {
             let Some(subscription) = self.sweep.next() else {
@@ -217,15 +217,25 @@ impl Engine {
             looked_at += 1;
             for place in 0..self.subscribers.rows(subscription).len() {
                 let row = self.subscribers.rows(subscription)[place];
-                if self.rows.row(row)[5] & PARITY != parity {
-                    let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
-                    self.displace(row);
-                    let weighed = self.weigh(predicates.into_iter());
-                    self.post(row, &weighed);
-                    placed += 1;
-                }
+                placed += usize::from(self.place_anew(row));
             }
         }
+    }
+
+    /// Places an entry anew if that was last done in the generation before; says whether it was.
+    ///
+    /// Besides the sweep, whoever adds a subscription to an entry has to do this: the sweep may be past the new one's number, and
+    /// the old ones may be removed before it comes to theirs.
+    pub(super) fn place_anew(&mut self, row: u32) -> bool {
+        let parity = if self.generations.parity() == 1 { PARITY } else { 0 };
+        if self.rows.row(row)[5] & PARITY == parity {
+            return false;
+        }
+        let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
+        self.displace(row);
+        let weighed = self.weigh(predicates.into_iter());
+        self.post(row, &weighed);
+        true
     }
 
     /// Adds an event to the statistics, unless another thread is just doing that.

@@ -1,24 +1,8 @@
 //! Thousands of subscriptions, so that lists become long, shapes frequent and bitmaps worth while.
 
+use crate::inputs::Random;
 use enroute_filter::{Comparison, Conjunction, Constraint, Event, EventBuilder, Filter, Test, Value};
 use enroute_matcher::{Engine, NaiveScan, Owner, Scratch, SubscriptionId};
-
-/// A small generator of random numbers (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, count: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (bits ^ (bits >> 31)) % count
-    }
-
-    fn float(&mut self, most: u64) -> f64 {
-        self.below(most * 100) as f64 / 100.0
-    }
-}
 
 const VENUES: [&str; 20] =
     ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t"];
