@@ -6,8 +6,8 @@
 //!
 //! - [`NaiveScan`] tests one filter after the other. It is the truth.
 //! - [`Counting`] finds all true predicates, and counts per conjunction.
-//! - [`Enindex`] is the index of the paper, and what brokers use.
-//! - [`Engine`] is to be what brokers use: the Enindex with sharper keys, in codes and columns.
+//! - [`Enindex`] is the index of the paper.
+//! - [`Engine`] is what brokers use: the Enindex with sharper keys, in codes and columns.
 //!
 //! All matching is through `&self`; what it writes is in a [`Scratch`], one for each thread, which any engine takes.
 //!
