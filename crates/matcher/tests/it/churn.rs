@@ -1,7 +1,7 @@
 //! Thousands of inserts, removes and events on few names and values: entries are shared, come and go while a generation of
 //! lenses takes over from the one before, and statistics drift under them.
 
-use crate::inputs::Random;
+use crate::chance::Random;
 use enroute_filter::{Comparison, Conjunction, Constraint, Event, Filter, Limits, Test, Value};
 use enroute_matcher::{Engine, NaiveScan, Owner, Scratch, SubscriptionId};
 

@@ -1,6 +1,6 @@
 //! Thousands of subscriptions, so that lists become long, shapes frequent and bitmaps worth while.
 
-use crate::inputs::Random;
+use crate::chance::Random;
 use enroute_filter::{Comparison, Conjunction, Constraint, Event, EventBuilder, Filter, Test, Value};
 use enroute_matcher::{Engine, NaiveScan, Owner, Scratch, SubscriptionId};
 
