@@ -5,15 +5,14 @@
 //! | `naive`, `naive-rows` | a scan over coded predicates: no index, but a good layout | `naive.rs` |
 //! | `counting` | Yan, Garcia-Molina 1994 | `counting.rs` |
 //! | `enindex-letter` | Cui et al. 2016, algorithm 4 to the letter | `enindex.rs` |
+//! | `enindex` | the same with colours, each predicate's truth found once | `truth_once/` |
 //! | `ppsmtboad`, `ppsmtboad-parallel` | Zhang, Gao, Zeng | `ppsmtboad.rs` |
 //! | `carzaniga` | Carzaniga, Rosenblum, Wolf 2001: SIENA's poset | `carzaniga.rs` |
 //! | `k-index` | Whang et al. 2009 | `k_index.rs` |
 //! | `be-tree` | Sadoghi, Jacobsen 2011 | `be_tree.rs` |
 //! | `opindex` | Zhang, Chan, Tan 2014 | `opindex.rs` |
 //! | `rein` | Qian et al. 2014 | `rein.rs` |
-//! | `scan` | `enroute-matcher`'s naive scan, the truth | `reference.rs` |
-//! | `matcher-counting` | `enroute-matcher`'s counting | `reference.rs` |
-//! | `enindex` | `enroute-matcher`'s Enindex: each predicate's truth found once | `reference.rs` |
+//! | `scan` | `enroute-matcher`'s naive scan, the truth | `scan.rs` |
 //!
 //! # What they share
 //!
@@ -55,18 +54,18 @@ mod naive;
 mod operators;
 mod opindex;
 mod ppsmtboad;
-mod reference;
 mod rein;
 #[cfg(test)]
 mod samples;
+mod scan;
 mod small;
 mod sorted;
+mod truth_once;
 mod users;
 
 use enroute_filter::{Event, Filter};
-use enroute_matcher::{Counting, Enindex, NaiveScan, SubscriptionId};
+use enroute_matcher::SubscriptionId;
 use indexed::{Index, Indexed};
-use reference::Reference;
 
 /// One face for all systems.
 pub trait Engine {
@@ -97,12 +96,11 @@ pub trait Engine {
 /// A new engine of every kind, the truth (`scan`) first.
 pub fn all() -> Vec<Box<dyn Engine>> {
     vec![
-        Box::new(Reference::<NaiveScan>::default()),
+        Box::new(scan::Scan::default()),
         new::<naive::Naive<true>>(),
         new::<naive::Naive<false>>(),
-        Box::new(Reference::<Counting>::default()),
         new::<counting::Counting>(),
-        Box::new(Reference::<Enindex>::default()),
+        Box::new(truth_once::Enindex::default()),
         new::<enindex::Enindex>(),
         new::<ppsmtboad::Ppsmtboad<false>>(),
         new::<ppsmtboad::Ppsmtboad<true>>(),

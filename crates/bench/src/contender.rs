@@ -88,7 +88,7 @@ impl Contender for Direct {
 /// The production engine behind the face of the others, with the scratch it is matched with.
 #[derive(Default)]
 struct Production {
-    engine: enroute_matcher::Engine,
+    engine: enroute_matcher::Enindex,
     scratch: Scratch,
 }
 

@@ -4,7 +4,7 @@ use crate::broker::Broker;
 use crate::{ClientId, Command, Delivery, EventId, Output, Refusal, Reply, RequestId};
 use enroute_covering::{Forest, RootDifference};
 use enroute_filter::{Event, Filter};
-use enroute_matcher::{Engine, Owner, Scratch, SubscriptionId};
+use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Client {
 pub(crate) struct Clients {
     clients: BTreeMap<ClientId, Client>,
     owners: BTreeMap<SubscriptionId, (ClientId, Arc<str>)>,
-    matcher: Engine,
+    matcher: Enindex,
     scratch: Scratch,
     pub(crate) forest: Forest,
     /// Numbers subscriptions and advertisements.

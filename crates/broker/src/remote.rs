@@ -4,7 +4,7 @@ use crate::broker::Broker;
 use crate::timers::Timer;
 use crate::{AnnouncedFilter, BrokerId, Digest, Interest, Notice, Output, Payload};
 use enroute_filter::{Conjunction, Event, Filter};
-use enroute_matcher::{Engine, Owner, Scratch, SubscriptionId};
+use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ struct Table {
 #[derive(Default)]
 pub(crate) struct RemoteInterest {
     tables: BTreeMap<BrokerId, Table>,
-    matcher: Engine,
+    matcher: Enindex,
     scratch: Scratch,
     last_id: u64,
 }
@@ -121,7 +121,7 @@ impl RemoteInterest {
 }
 
 impl Table {
-    fn add(&mut self, filter: AnnouncedFilter, id: SubscriptionId, owner: Owner, matcher: &mut Engine) {
+    fn add(&mut self, filter: AnnouncedFilter, id: SubscriptionId, owner: Owner, matcher: &mut Enindex) {
         if self.filters.contains_key(&filter) {
             return;
         }
@@ -132,7 +132,7 @@ impl Table {
         self.filters.insert(filter, id);
     }
 
-    fn remove(&mut self, filter: &AnnouncedFilter, matcher: &mut Engine) {
+    fn remove(&mut self, filter: &AnnouncedFilter, matcher: &mut Enindex) {
         if let Some(id) = self.filters.remove(filter) {
             matcher.remove(id);
             self.digest = self.digest.without(filter);

@@ -3,20 +3,12 @@
 /// Reusable buffers of one thread. Any engine takes any scratch, whatever it served before.
 ///
 /// Everything that must be fresh for each event carries the number of the event it was written for, so that nothing is
-/// cleared in between: this is how counts and truths are "restored".
+/// cleared in between: this is how marks are "restored".
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     event: u32,
-    /// By predicate: the event it was tested for, doubled, plus one if it was true.
-    truths: Vec<u32>,
-    /// By attribute: the event it was seen in, and its place among the readings of that event.
-    attributes: Vec<(u32, u32)>,
     /// By subscription or owner: the event that reported it.
     reported: Vec<u32>,
-    /// By conjunction (of the counting engine only): true predicates so far; all zero between events.
-    pub(crate) counts: Vec<u32>,
-    /// The conjunctions whose count is not zero.
-    pub(crate) touched: Vec<u32>,
     /// The event as the production engine's slots see it.
     pub(crate) reading: crate::engine::Reading,
     /// How many events the production engine was asked about.
@@ -26,43 +18,17 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Events have 31 bits here, to leave one for the truth; then the numbers begin anew.
-    const LAST_EVENT: u32 = u32::MAX >> 1;
-
-    /// Starts an event on an engine with at most so many predicates, attributes, and subscriptions or owners.
-    pub(crate) fn begin(&mut self, predicates: usize, attributes: usize, reported: usize) {
-        if self.event == Self::LAST_EVENT {
-            self.truths.clear();
-            self.attributes.clear();
+    /// Starts an event on an engine with at most so many subscriptions or owners.
+    pub(crate) fn begin(&mut self, reported: usize) {
+        if self.event == u32::MAX {
             self.reported.clear();
             self.event = 0;
         }
         self.event += 1;
         self.tested = 0;
-        grow(&mut self.truths, predicates);
-        grow(&mut self.attributes, attributes);
-        grow(&mut self.reported, reported);
-    }
-
-    pub(crate) fn set_reading(&mut self, attribute: u32, place: usize) {
-        self.attributes[attribute as usize] = (self.event, place as u32);
-    }
-
-    /// The place of the attribute's reading, if the event has the attribute.
-    pub(crate) fn reading(&self, attribute: u32) -> Option<usize> {
-        let (event, place) = self.attributes[attribute as usize];
-        (event == self.event).then_some(place as usize)
-    }
-
-    /// The truth of a predicate: found by `test` when the event first asks for it, remembered from then on.
-    pub(crate) fn truth(&mut self, predicate: u32, test: impl FnOnce(&Scratch) -> bool) -> bool {
-        let known = self.truths[predicate as usize];
-        if known >> 1 == self.event {
-            return known & 1 == 1;
+        if self.reported.len() < reported {
+            self.reported.resize(reported, 0);
         }
-        let truth = test(self);
-        self.truths[predicate as usize] = self.event << 1 | u32::from(truth);
-        truth
     }
 
     pub(crate) fn is_reported(&self, number: u32) -> bool {
@@ -75,12 +41,6 @@ impl Scratch {
     }
 }
 
-fn grow<T: Clone + Default>(buffer: &mut Vec<T>, length: usize) {
-    if buffer.len() < length {
-        buffer.resize(length, T::default());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,16 +49,11 @@ mod tests {
     fn nothing_of_an_earlier_event_survives_the_wrap_of_event_numbers() {
         let mut scratch = Scratch::default();
         // The second round has the number of the first again.
-        for truth in [false, true] {
-            scratch.begin(1, 1, 1);
+        for _ in 0..2 {
+            scratch.begin(1);
             assert_eq!(scratch.event, 1);
-            assert_eq!(scratch.reading(0), None);
-            assert_eq!(scratch.truth(0, |_| truth), truth);
-            assert_eq!(scratch.truth(0, |_| !truth), truth, "found once");
             assert!(scratch.report(0) && !scratch.report(0) && scratch.is_reported(0));
-            scratch.set_reading(0, 7);
-            assert_eq!(scratch.reading(0), Some(7));
-            scratch.event = Scratch::LAST_EVENT;
+            scratch.event = u32::MAX;
         }
     }
 }

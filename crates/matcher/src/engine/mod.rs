@@ -72,7 +72,7 @@ const AHEAD: usize = 12;
 /// Inserting and removing cost about the predicates of the subscription, and a bounded share of following the statistics;
 /// nothing is ever rebuilt.
 #[derive(Debug)]
-pub struct Engine {
+pub struct Enindex {
     slots: Slots,
     sets: Sets,
     rows: Rows,
@@ -96,11 +96,11 @@ pub struct Engine {
     secret: u64,
 }
 
-impl Default for Engine {
+impl Default for Enindex {
     fn default() -> Self {
         use std::hash::BuildHasher;
         let secret = foldhash::fast::RandomState::default().hash_one(0);
-        Engine {
+        Enindex {
             slots: Slots::default(),
             sets: Sets::new(secret),
             rows: Rows::default(),
@@ -121,7 +121,7 @@ impl Default for Engine {
     }
 }
 
-impl Engine {
+impl Enindex {
     /// An engine without subscriptions.
     pub fn new() -> Self {
         Self::default()
@@ -213,7 +213,7 @@ impl Engine {
         }
         self.subscribers.remove(number);
         if self.is_empty() {
-            *self = Engine::default();
+            *self = Enindex::default();
         }
         true
     }
@@ -243,7 +243,7 @@ impl Engine {
     /// The subscriptions that the event matches, sorted, in place of what `out` held.
     pub fn matches(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<SubscriptionId>) {
         out.clear();
-        scratch.begin(0, 0, self.subscribers.bound());
+        scratch.begin(self.subscribers.bound());
         let mut reading = std::mem::take(&mut scratch.reading);
         reading.wants_ids = true;
         self.gather(event, &mut reading, scratch);
@@ -275,7 +275,7 @@ impl Engine {
     /// No subscription of an owner is tested after the first that matches.
     pub fn interested(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<Owner>) {
         out.clear();
-        scratch.begin(0, 0, self.subscribers.owner_bound());
+        scratch.begin(self.subscribers.owner_bound());
         let mut reading = std::mem::take(&mut scratch.reading);
         reading.wants_ids = false;
         self.gather(event, &mut reading, scratch);

@@ -11,7 +11,7 @@ use super::lists::Posted;
 use super::reading::Reading;
 use super::rows::{ALONE, HEADER, Kind, PARITY, Predicate, SHARED, id, predicates};
 use super::statistics::{ENOUGH, Lens};
-use super::{Engine, codes};
+use super::{Enindex, codes};
 use std::sync::PoisonError;
 
 /// How many entries an insert places anew while a generation takes over from the one before (and what else belongs to the last
@@ -37,7 +37,7 @@ pub(super) struct Drift {
     drifted: u32,
 }
 
-impl Engine {
+impl Enindex {
     /// Stores a new entry and posts it.
     pub(super) fn store(&mut self, subscription: u32, owner: u32, flags: u32, predicates: Vec<Predicate>) -> u32 {
         for predicate in &predicates {

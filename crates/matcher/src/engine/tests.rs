@@ -15,7 +15,7 @@ fn event<'a>(attributes: impl IntoIterator<Item = (&'a str, i64)>) -> Event {
 }
 
 /// How many entries are posted under an equality of a number.
-fn posted(engine: &Engine, name: &str) -> u32 {
+fn posted(engine: &Enindex, name: &str) -> u32 {
     let attribute = engine.slots.attribute_number(name).unwrap();
     let slot = engine.slots.attribute_at(attribute).slot(slots::Aspect::Number);
     engine.slots[slot].equalities
@@ -23,13 +23,13 @@ fn posted(engine: &Engine, name: &str) -> u32 {
 
 #[test]
 fn an_empty_engine_is_small() {
-    assert!(size_of::<Engine>() + Engine::new().memory_usage() <= 4096);
+    assert!(size_of::<Enindex>() + Enindex::new().memory_usage() <= 4096);
 }
 
 #[test]
 fn keys_follow_the_events() {
-    let (mut engine, mut scratch, mut found) = (Engine::new(), Scratch::default(), Vec::new());
-    let insert = |engine: &mut Engine, number: i64| {
+    let (mut engine, mut scratch, mut found) = (Enindex::new(), Scratch::default(), Vec::new());
+    let insert = |engine: &mut Enindex, number: i64| {
         let filter = filter([equal("a", number % 100), equal("b", number / 100 % 100)]);
         engine.insert(SubscriptionId(number as u64), Owner(0), &filter);
     };
@@ -49,7 +49,7 @@ fn keys_follow_the_events() {
 
 #[test]
 fn equal_filters_are_one_entry() {
-    let mut engine = Engine::new();
+    let mut engine = Enindex::new();
     for number in 0..1_000 {
         engine.insert(SubscriptionId(number), Owner(number % 7), &filter([equal("a", 1), equal("b", 2)]));
     }
@@ -61,7 +61,7 @@ fn equal_filters_are_one_entry() {
 
 #[test]
 fn huge_conjunctions_are_rows_of_their_own_pages() {
-    let (mut engine, mut scratch, mut found) = (Engine::new(), Scratch::default(), Vec::new());
+    let (mut engine, mut scratch, mut found) = (Enindex::new(), Scratch::default(), Vec::new());
     let huge = |from: i64| {
         let at_least = |number: i64| Constraint::compare(format!("x{number}"), Comparison::Gt, number);
         filter((from..from + 6_000).map(at_least))
@@ -85,7 +85,7 @@ fn huge_conjunctions_are_rows_of_their_own_pages() {
 
 #[test]
 fn many_patterns_cost_one_walk() {
-    let (mut engine, mut scratch, mut found) = (Engine::new(), Scratch::default(), Vec::new());
+    let (mut engine, mut scratch, mut found) = (Enindex::new(), Scratch::default(), Vec::new());
     // Names in base 26 are as different as words are.
     let word = |number: u64| -> String {
         (0..5).map(|place| char::from(b'a' + (number / 26_u64.pow(place) * 7 % 26) as u8)).collect()
@@ -122,7 +122,7 @@ fn many_patterns_cost_one_walk() {
 
 #[test]
 fn churn_keeps_memory_level() {
-    let mut engine = Engine::new();
+    let mut engine = Enindex::new();
     let nth = |number: u64| {
         let number = number as i64;
         let low = number * 7_919 % 1_000;

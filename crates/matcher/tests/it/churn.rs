@@ -3,7 +3,7 @@
 
 use crate::chance::Random;
 use enroute_filter::{Comparison, Conjunction, Constraint, Event, Filter, Limits, Test, Value};
-use enroute_matcher::{Engine, NaiveScan, Owner, Scratch, SubscriptionId};
+use enroute_matcher::{Enindex, NaiveScan, Owner, Scratch, SubscriptionId};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const STRINGS: [&str; 5] = ["p", "q", "r", "s", "t"];
@@ -89,7 +89,7 @@ fn event(skew: Skew, random: &mut Random) -> Event {
 /// Lets the number of subscriptions rise to `most` and fall to 2, again and again, with events in between.
 fn churn(seed: u64, most: usize, operations: usize) {
     let random = &mut Random(seed);
-    let (mut naive, mut engine) = (NaiveScan::new(), Engine::new());
+    let (mut naive, mut engine) = (NaiveScan::new(), Enindex::new());
     let mut scratch = Scratch::default();
     let mut live: Vec<SubscriptionId> = Vec::new();
     let (mut is_rising, mut skew) = (true, Skew::None);

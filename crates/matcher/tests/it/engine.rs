@@ -1,7 +1,7 @@
 //! One face for all engines.
 
 use enroute_filter::{Event, Filter};
-use enroute_matcher::{Counting, Engine as Production, Enindex, NaiveScan, Owner, Scratch, SubscriptionId};
+use enroute_matcher::{Enindex, NaiveScan, Owner, Scratch, SubscriptionId};
 
 pub(crate) trait Engine {
     fn name(&self) -> &'static str;
@@ -49,9 +49,9 @@ macro_rules! engine {
     )*};
 }
 
-engine!(NaiveScan, Counting, Enindex, Production);
+engine!(NaiveScan, Enindex);
 
 /// A new engine of every kind.
 pub(crate) fn engines() -> Vec<Box<dyn Engine>> {
-    vec![Box::new(NaiveScan::new()), Box::new(Counting::new()), Box::new(Enindex::new()), Box::new(Production::new())]
+    vec![Box::new(NaiveScan::new()), Box::new(Enindex::new())]
 }

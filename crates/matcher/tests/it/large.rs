@@ -2,7 +2,7 @@
 
 use crate::chance::Random;
 use enroute_filter::{Comparison, Conjunction, Constraint, Event, EventBuilder, Filter, Test, Value};
-use enroute_matcher::{Engine, NaiveScan, Owner, Scratch, SubscriptionId};
+use enroute_matcher::{Enindex, NaiveScan, Owner, Scratch, SubscriptionId};
 
 const VENUES: [&str; 20] =
     ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t"];
@@ -85,7 +85,7 @@ fn point(random: &mut Random) -> Event {
 /// Inserts, removes and matches on both engines; says how many matches there were.
 fn compare(filter: fn(&mut Random) -> Filter, event: fn(&mut Random) -> Event, count: u64) -> usize {
     let mut random = Random(count);
-    let (mut engine, mut naive) = (Engine::new(), NaiveScan::new());
+    let (mut engine, mut naive) = (Enindex::new(), NaiveScan::new());
     let mut scratch = Scratch::default();
     let (mut found, mut expected, mut total) = (Vec::new(), Vec::new(), 0);
     let (mut owners, mut expected_owners) = (Vec::new(), Vec::new());
@@ -113,7 +113,7 @@ fn compare(filter: fn(&mut Random) -> Filter, event: fn(&mut Random) -> Event, c
     for id in 0..count {
         assert_eq!(engine.remove(SubscriptionId(id)), naive.remove(SubscriptionId(id)));
     }
-    assert_eq!(engine.memory_usage(), Engine::new().memory_usage());
+    assert_eq!(engine.memory_usage(), Enindex::new().memory_usage());
     total
 }
 

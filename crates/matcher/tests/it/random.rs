@@ -3,7 +3,7 @@
 use crate::engine::engines;
 use crate::inputs;
 use enroute_filter::{Event, Filter};
-use enroute_matcher::{Enindex, NaiveScan, Owner, Scratch, SubscriptionId};
+use enroute_matcher::{Owner, Scratch, SubscriptionId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
@@ -86,31 +86,6 @@ fn all_engines_agree_with_the_naive_scan() {
     result.unwrap_or_else(|error| panic!("{error}"));
     let share = matches.get() * 100 / events.get();
     assert!((3..50).contains(&share), "the inputs are to match now and then: {share} %");
-}
-
-#[test]
-fn an_index_built_at_once_agrees_with_the_naive_scan() {
-    let inputs = (proptest::collection::vec(inputs::filter(), 0..80), proptest::collection::vec(inputs::event(), 50));
-    let result = runner(100).run(&inputs, |(filters, events)| {
-        let owned = |id: usize| (SubscriptionId(id as u64), Owner(id as u64 % 5));
-        let subscriptions = || filters.iter().enumerate().map(|(id, filter)| (owned(id).0, owned(id).1, filter));
-        let mut index = Enindex::build(subscriptions());
-        let mut naive = NaiveScan::new();
-        subscriptions().for_each(|(id, owner, filter)| assert!(naive.insert(id, owner, filter)));
-        // Removing has to know where building has put things.
-        for id in (0..filters.len()).step_by(3) {
-            prop_assert!(index.remove(owned(id).0) && naive.remove(owned(id).0));
-        }
-        let mut scratch = Scratch::default();
-        let (mut expected, mut found) = (Vec::new(), Vec::new());
-        for event in &events {
-            naive.matches(event, &mut scratch, &mut expected);
-            index.matches(event, &mut scratch, &mut found);
-            prop_assert_eq!(&found, &expected);
-        }
-        Ok(())
-    });
-    result.unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]

@@ -6,9 +6,9 @@
 //! the filter becomes one entry for each conjunction.
 
 use super::entry::{Keys, PLAIN, Pointer};
-use crate::predicate::Predicate;
-use crate::predicates::PredicateLists;
-use crate::split;
+use super::predicate::Predicate;
+use super::predicates::PredicateLists;
+use super::split;
 use enroute_filter::{Conjunction, Constraint, Filter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,10 +1,11 @@
-//! Algorithm 1 of the paper: few, long lists for subscriptions that are all known beforehand.
+//! Algorithm 1 of the paper: few, long lists for subscriptions that are all known beforehand. The paper's examples are built with it;
+//! elsewhere subscriptions come one by one (algorithm 5).
 
 use super::entry::Keys;
+use super::slab::Slab;
 use super::{Enindex, Entry};
-use crate::slab::Slab;
-use crate::{Owner, SubscriptionId};
 use enroute_filter::Filter;
+use enroute_matcher::SubscriptionId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +14,11 @@ impl Enindex {
     ///
     /// Takes the attribute that most of them have as the first key, the one that most of the rest have as the next, and
     /// so on; ties go to the smaller name. Costs all predicates, times the logarithm of the attributes.
-    pub fn build<'f>(subscriptions: impl IntoIterator<Item = (SubscriptionId, Owner, &'f Filter)>) -> Enindex {
-        let mut index = Enindex::new();
+    pub(crate) fn build<'f>(subscriptions: impl IntoIterator<Item = (SubscriptionId, &'f Filter)>) -> Enindex {
+        let mut index = Enindex::default();
         let mut waiting: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (id, owner, filter) in subscriptions {
-            for number in index.store(id, owner, filter).unwrap_or_default() {
+        for (id, filter) in subscriptions {
+            for number in index.store(id, filter).unwrap_or_default() {
                 match index.entries[number].keys.clone() {
                     Keys::Any(candidates) => {
                         candidates.iter().for_each(|&attribute| waiting.entry(attribute).or_default().push(number));

@@ -6,7 +6,6 @@
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) subscription: u32,
-    pub(super) owner: u32,
     /// Plain pointers, plus one for each colour.
     pub(super) count: u32,
     /// Plain ones first, then colour by colour.

@@ -118,17 +118,6 @@ impl<'e> From<ValueRef<'e>> for Reading<'e> {
 }
 
 impl<'e> Reading<'e> {
-    /// The reading as an operand; none for NaN.
-    pub(crate) fn operand(self) -> Option<Operand> {
-        match self {
-            Reading::Bool(bool) => Some(Operand::Bool(bool)),
-            Reading::Number(number) => Some(Operand::Number(number)),
-            Reading::NotANumber => None,
-            Reading::Time(time) => Some(Operand::Time(time)),
-            Reading::String(string) => Some(Operand::String(string.into())),
-        }
-    }
-
     fn value(self) -> Option<ValueRef<'e>> {
         match self {
             Reading::Bool(bool) => Some(ValueRef::Bool(bool)),

@@ -1,8 +1,8 @@
 //! The subscription lists L(a), and what keeps their number and their lengths in balance (section 4.1 of the paper).
 
 use super::entry::{Entry, Keys, Posting};
-use crate::predicates::PredicateLists;
-use crate::slab::Slab;
+use super::predicates::PredicateLists;
+use super::slab::Slab;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Bound;

@@ -10,7 +10,7 @@
 //! | up to [`MOST_POINTS`] points, of any classes, bools not counted | a disjunction of `=` |
 //! | anything else: more points, several intervals, patterns | one predicate that tests the set as a whole |
 
-use crate::predicate::{Operand, Predicate};
+use super::predicate::{Operand, Predicate};
 use enroute_filter::{Class, Number, Test, Timestamp, ValueSet};
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
 //! The predicate lists: every distinct predicate once, by attribute and operator (algorithm 2 of the paper).
 
-use crate::predicate::{Operand, Predicate, Reading};
-use crate::slab::Slab;
+use super::predicate::{Predicate, Reading};
+use super::slab::Slab;
 use enroute_filter::Event;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// The distinct predicates of an engine, numbered, each with the count of its users.
@@ -84,37 +83,6 @@ impl PredicateLists {
         }
     }
 
-    /// Calls with the number of every predicate of an attribute that is true of a reading. Logarithmic in the sorted
-    /// lists, apart from the calls; linear in `<>`, prefixes and sets.
-    pub(crate) fn each_true(&self, attribute: u32, reading: Reading<'_>, mut each: impl FnMut(u32)) {
-        let lists = &self.attributes[attribute].predicates;
-        if let Some(operand) = reading.operand() {
-            each_of(
-                lists,
-                Bound::Included(Predicate::Equal(operand.clone())),
-                Predicate::Equal(operand.clone()),
-                &mut each,
-            );
-            let least = Bound::Included(Predicate::AtLeast(operand.least()));
-            each_of(lists, least, Predicate::AtLeast(operand.clone()), &mut each);
-            if let Some(greatest) = operand.greatest() {
-                each_of(lists, Bound::Included(Predicate::AtMost(operand)), Predicate::AtMost(greatest), &mut each);
-            } else if let Operand::String(string) = operand {
-                let above = lists.range((Bound::Excluded(Predicate::Below(string)), Bound::Unbounded));
-                above
-                    .take_while(|(predicate, _)| matches!(predicate, Predicate::Below(_)))
-                    .for_each(|(_, &number)| each(number));
-            }
-        }
-        let unordered = lists.range(Predicate::NotEqual(Operand::Bool(false))..);
-        unordered.filter(|(predicate, _)| predicate.holds(Some(reading))).for_each(|(_, &number)| each(number));
-    }
-
-    /// The attributes that some predicate wants absent, each with that predicate.
-    pub(crate) fn absences(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.missed.iter().map(|&attribute| (attribute, self.attributes[attribute].predicates[&Predicate::Absent]))
-    }
-
     pub(crate) fn predicate(&self, number: u32) -> &Predicate {
         &self.predicates[number].predicate
     }
@@ -155,10 +123,6 @@ impl PredicateLists {
             + self.by_name.capacity() * size_of::<(Arc<str>, u32)>()
             + self.missed.len() * size_of::<u32>()
     }
-}
-
-fn each_of(lists: &BTreeMap<Predicate, u32>, from: Bound<Predicate>, to: Predicate, each: &mut impl FnMut(u32)) {
-    lists.range((from, Bound::Included(to))).for_each(|(_, &number)| each(number));
 }
 
 #[cfg(test)]
