@@ -292,18 +292,26 @@ impl ValueSet {
 
     /// Whether every value of `other` is in this set; false also where patterns leave that undecided.
     pub fn covers(&self, other: &ValueSet) -> bool {
+        self.covers_apart_from_strings(other) && self.strings.covers(&other.strings)
+    }
+
+    /// Whether every bool, number and time of `other` is in this set.
+    pub fn covers_apart_from_strings(&self, other: &ValueSet) -> bool {
         self.bools.combine(other.bools, |mine, theirs| mine && theirs) == other.bools
             && self.numbers.0.covers(&other.numbers.0)
             && self.times.0.covers(&other.times.0)
-            && self.strings.covers(&other.strings)
     }
 
     /// Whether some value is in both; true also where patterns leave that undecided.
     pub fn overlaps(&self, other: &ValueSet) -> bool {
+        self.overlaps_apart_from_strings(other) || self.strings.overlaps(&other.strings)
+    }
+
+    /// Whether some bool, number or time is in both.
+    pub fn overlaps_apart_from_strings(&self, other: &ValueSet) -> bool {
         !self.bools.combine(other.bools, |mine, theirs| mine && theirs).is_empty()
             || self.numbers.0.overlaps(&other.numbers.0)
             || self.times.0.overlaps(&other.times.0)
-            || self.strings.overlaps(&other.strings)
     }
 
     /// The values that are in either.
