@@ -16,10 +16,17 @@
 //! - **Filters without patterns**: both questions, exactly, also where only several conjunctions of f together cover one of
 //!   g (`a < 5 AND b = 1 OR a >= 5` covers `b = 1 AND a > 0`). The search for what f leaves of g is bounded, though: filters of
 //!   very many conjunctions over the same attributes may be left undecided.
-//! - **Patterns** (`SUFFIX`, `CONTAINS`, general `LIKE`; not `PREFIX`, which is an interval): as far as they can be compared
-//!   constraint by constraint. Several pattern constraints that cover another one only together are not found out, nor
-//!   are all that exclude each other. Whether a no to `covers`, or a yes to `overlaps`, is certain, [`relation`] finds out by
-//!   looking for an event that shows it.
+//! - **Patterns** (`SUFFIX`, `CONTAINS`, general `LIKE`; not `PREFIX`, which is an interval), also negated, several on one
+//!   attribute, together with intervals and values, and several conjunctions of f that cover g together: as sets of strings,
+//!   exactly, as long as a bounded search suffices. It does not for patterns of more than 127 characters, for many `_`
+//!   behind a `%` (`%a____________`: whether it fits depends on where each `a` stood), and for many patterns at once on one
+//!   attribute. What those leave undecided is compared pattern by pattern. Apart from size, [`covers`] of conjunctions says
+//!   no in two cases where it might say yes: if patterns of g contradict each other in a way that only the search finds out,
+//!   and if the intervals among which patterns of g are kept reach beyond f though no string that fits does (`s IN ('a',
+//!   'b', 'c')` and `s LIKE '_' AND s BETWEEN 'a' AND 'cz'`). Whether a no to `covers`, or a yes to `overlaps`, is certain,
+//!   [`relation`] finds out by looking for an event that shows it.
+//!
+//! `covers` is reflexive, and as far as all is decided transitive.
 //!
 //! # The forest
 //!
@@ -30,6 +37,7 @@
 mod domain;
 mod forest;
 mod index;
+mod pattern;
 mod relation;
 mod remainder;
 mod span;

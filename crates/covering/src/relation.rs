@@ -1,7 +1,8 @@
 //! `covers` and `overlaps`, of conjunctions and of filters. What is decided stands in the page of the crate.
 
+use crate::pattern;
 use crate::remainder::{Piece, Remainder, Subtraction};
-use enroute_filter::{Conjunction, Filter};
+use enroute_filter::{Conjunction, Filter, Test};
 use serde::{Deserialize, Serialize};
 
 /// How two filters stand to each other.
@@ -39,18 +40,39 @@ enum Answer {
     Undecided,
 }
 
-/// Whether every event that matches `g` matches `f`. A yes is always right; a no where nothing has patterns.
+/// Whether every event that matches `g` matches `f`. A yes is always right; a no mostly, see the page of the crate.
 ///
-/// Linear in the size of both.
+/// Linear in the size of both where patterns do not matter, bounded in any case.
 pub fn covers(f: &Conjunction, g: &Conjunction) -> bool {
-    f.covers(g)
+    let mut is_obvious = true;
+    let might_cover = all_cover(f, g, |f, g| {
+        f.covers(g) || {
+            is_obvious = false;
+            pattern::might_cover(f, g)
+        }
+    });
+    might_cover && (is_obvious || all_cover(f, g, |f, g| f.covers(g) || pattern::does_cover(f, g)))
 }
 
-/// Whether some event matches both. A no is always right; a yes where nothing has patterns.
+/// Whether `covers` holds between each test of `f` and the one that `g` has on the same attribute.
+fn all_cover(f: &Conjunction, g: &Conjunction, mut covers: impl FnMut(&Test, &Test) -> bool) -> bool {
+    let mut of_g = g.constraints().iter();
+    f.constraints().len() <= g.constraints().len()
+        && f.constraints().iter().all(|f| {
+            let g = of_g.find(|g| g.attribute() >= f.attribute());
+            g.is_some_and(|g| g.attribute() == f.attribute() && covers(f.test(), g.test()))
+        })
+}
+
+/// Whether some event matches both. A no is always right; a yes mostly, see the page of the crate.
 ///
-/// Linear in the size of both.
+/// Linear in the size of both where patterns do not matter, bounded in any case.
 pub fn overlaps(f: &Conjunction, g: &Conjunction) -> bool {
     f.overlaps(g)
+        && !f.constraints().iter().any(|constraint| {
+            let of_g = g.test(constraint.attribute());
+            of_g.is_some_and(|of_g| pattern::are_disjoint(constraint.test(), of_g))
+        })
 }
 
 /// Whether every event that matches `g` matches `f`. A yes is always right; a no where nothing has patterns, and the filters

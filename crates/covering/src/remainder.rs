@@ -4,11 +4,15 @@
 //! of its attributes: `a < 5 AND b < 5` leaves of TRUE the boxes `a >= 5 or absent` and `a < 5 AND (b >= 5 or absent)`. So
 //! one conjunction after the other is taken away from the boxes that those before it left, until a box has passed them all.
 
-use enroute_filter::{Class, Conjunction, Event, PatternKind, StringSet, Symbol, Test, Value, ValueSet};
+use crate::pattern::{Found, find_string};
+use enroute_filter::{Class, Conjunction, Event, Test, Value, ValueSet};
 use std::collections::BTreeMap;
 
-/// A character that hardly any pattern names.
-const STRANGE: char = '\u{E000}';
+/// What a step costs that has to do with patterns, compared with others.
+const PATTERN_STEP: usize = 64;
+
+/// Into how many terms the patterns of one attribute may multiply.
+const MAX_TERMS: usize = 64;
 
 /// Takes conjunctions away from others. In the worst case the boxes multiply, so the work is bounded.
 pub(crate) struct Subtraction {
@@ -42,24 +46,31 @@ impl Subtraction {
         Subtraction { steps_left: 4_096 }
     }
 
-    /// What `others` leave of `conjunction`. Those with patterns are passed over: not all that they leave can be said.
+    /// What `others` leave of `conjunction`; more than that where patterns become too many.
     pub(crate) fn remainder(&mut self, conjunction: &Conjunction, others: &[Conjunction]) -> Remainder {
-        let others: Vec<&Conjunction> = others.iter().filter(|other| !other.has_patterns()).collect();
-        self.take_away(Piece::of(conjunction), &others)
+        let piece = Piece::of(conjunction);
+        if piece.is_empty() { Remainder::Nothing } else { self.take_away(piece, others) }
     }
 
-    fn take_away(&mut self, mut piece: Piece, others: &[&Conjunction]) -> Remainder {
+    fn take_away(&mut self, mut piece: Piece, others: &[Conjunction]) -> Remainder {
         let Some((first, others)) = others.split_first() else { return Remainder::Something(piece) };
-        if self.steps_left == 0 {
+        let tests: Vec<(&str, Slot)> =
+            first.constraints().iter().map(|each| (&**each.attribute(), Slot::of(each.test()))).collect();
+        let has_patterns = tests.iter().any(|(attribute, test)| {
+            test.set.has_patterns() || piece.0.get(*attribute).is_some_and(|slot| slot.set.has_patterns())
+        });
+        let Some(left) = self.steps_left.checked_sub(if has_patterns { PATTERN_STEP } else { 1 }) else {
             return Remainder::Unknown;
-        }
-        self.steps_left -= 1;
-        let tests =
-            || first.constraints().iter().map(|constraint| (constraint.attribute(), Slot::of(constraint.test())));
-        if tests().any(|(attribute, test)| piece.slot(attribute).intersection(&test).is_empty()) {
+        };
+        self.steps_left = left;
+        let passes_by = |(attribute, test): &(&str, Slot)| {
+            let slot = piece.slot(attribute);
+            slot.terms_without(test) > MAX_TERMS || slot.intersection(test).is_empty()
+        };
+        if tests.iter().any(passes_by) {
             return self.take_away(piece, others);
         }
-        for (attribute, test) in tests() {
+        for (attribute, test) in tests {
             let slot = piece.slot(attribute);
             let outside = slot.difference(&test);
             if !outside.is_empty() {
@@ -80,6 +91,10 @@ impl Piece {
         Piece(slots.map(|constraint| (Box::from(&**constraint.attribute()), Slot::of(constraint.test()))).collect())
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.values().any(Slot::is_empty)
+    }
+
     fn slot(&self, attribute: &str) -> Slot {
         self.0.get(attribute).cloned().unwrap_or_else(Slot::anything)
     }
@@ -90,7 +105,7 @@ impl Piece {
         piece
     }
 
-    /// An event of the box, if one is easily found; patterns may hide that there is none.
+    /// An event of the box, if one is found; patterns may make that too hard.
     pub(crate) fn example(&self) -> Option<Event> {
         let mut event = Event::builder();
         for (attribute, slot) in &self.0 {
@@ -119,8 +134,23 @@ impl Slot {
         }
     }
 
+    /// A yes is always right, a no where patterns are not too complicated.
     fn is_empty(&self) -> bool {
-        !self.absent && !self.nan && self.set.is_empty()
+        if self.absent || self.nan || !self.set.has_patterns() {
+            return !self.absent && !self.nan && self.set.is_empty();
+        }
+        self.set.classes().eq([Class::String]) && matches!(find_string(&[self.set.strings()], &[]), Found::Nothing)
+    }
+
+    /// How many terms the [difference](Slot::difference) may take to say.
+    fn terms_without(&self, other: &Slot) -> usize {
+        let of_complement = other
+            .set
+            .strings()
+            .terms()
+            .iter()
+            .fold(1_usize, |product, term| product.saturating_mul(1 + term.all_of().len() + term.none_of().len()));
+        of_complement.saturating_mul(1 + self.set.strings().terms().len())
     }
 
     fn intersection(&self, other: &Slot) -> Slot {
@@ -141,37 +171,12 @@ impl Slot {
         let bools = [false, true].into_iter().filter(|&value| self.set.bools().contains(value)).map(Value::Bool);
         let numbers = self.set.numbers().intervals().map(|(first, _)| first.to_value().to_value());
         let times = self.set.times().intervals().map(|(first, _)| Value::Time(first));
-        let strings = string_examples(self.set.strings()).filter(|string| self.set.strings().contains(string));
+        let strings =
+            std::iter::once_with(|| find_string(&[self.set.strings()], &[])).filter_map(|found| match found {
+                Found::String(string) => Some(Value::String(string)),
+                Found::Nothing | Found::Undecided => None,
+            });
         let nan = self.nan.then_some(Value::Float(f64::NAN));
-        bools.chain(numbers).chain(times).chain(strings.map(Value::String)).chain(nan).next()
+        bools.chain(numbers).chain(times).chain(strings).chain(nan).next()
     }
-}
-
-/// Strings some of which are likely to be in the set: where intervals start, and what the simplest strings are that fit the
-/// patterns, alone or behind such a start. First those longer than need be, which tell a pattern from a narrower one.
-fn string_examples(strings: &StringSet) -> impl Iterator<Item = String> {
-    let starts = strings.intervals().map(|(first, _)| first.to_owned());
-    let fitting = strings.terms().iter().flat_map(|term| {
-        let (ends, others): (Vec<_>, Vec<_>) =
-            term.all_of().iter().partition(|pattern| matches!(pattern.kind(), PatternKind::Suffix(_)));
-        let symbols: Vec<Symbol> = others.iter().chain(&ends).flat_map(|pattern| pattern.symbols()).collect();
-        let alone = [true, false].map(|fill| simple_fit(&symbols, fill));
-        let behind_starts = term.within().map(|(first, _)| format!("{first}{}", alone[1])).collect::<Vec<_>>();
-        alone.into_iter().chain(behind_starts)
-    });
-    starts.chain(fitting)
-}
-
-/// A string that fits a pattern, with nothing or eight characters for each run.
-fn simple_fit(symbols: &[Symbol], fill_runs: bool) -> String {
-    let mut string = String::new();
-    for symbol in symbols {
-        match symbol {
-            Symbol::Char(char) => string.push(*char),
-            Symbol::One => string.push(STRANGE),
-            Symbol::Many if fill_runs => string.extend([STRANGE; 8]),
-            Symbol::Many => {}
-        }
-    }
-    string
 }
