@@ -15,4 +15,18 @@ impl Random {
     pub(crate) fn float(&mut self, most: u64) -> f64 {
         self.below(most * 100) as f64 / 100.0
     }
+
+    pub(crate) fn pick<'a, T>(&mut self, things: &'a [T]) -> &'a T {
+        &things[self.below(things.len() as u64) as usize]
+    }
+}
+
+/// The seed of a test with random input: another one if the environment says so.
+///
+/// Whoever uses it names it where an assertion fails.
+pub(crate) fn seed(default: u64) -> u64 {
+    match std::env::var("ENROUTE_TEST_SEED") {
+        Ok(text) => text.parse().unwrap_or_else(|error| panic!("ENROUTE_TEST_SEED={text}: {error}")),
+        Err(_) => default,
+    }
 }
