@@ -10,20 +10,26 @@
 //! From these follows that the roots are the maximal conjunctions, whatever was inserted and removed in whatever order.
 //!
 //! **Insert.** If a root covers the new conjunction, it becomes that root's child. Else it is a root, and the roots that it
-//! covers become its children, each keeping its own tree.
+//! covers become its children, each keeping its own tree. The [index](crate::index) finds both.
 //!
-//! **Remove.** The children of an inner node go to its parent, which covers them too. The children of a root are first
-//! paired: neighbours in sorted order are compared, and one that covers the other takes it as a child, until no pair is
-//! left to join. (As in a pairing heap, this keeps a long chain `a >= 1`, `a >= 2`, ... from being walked anew with each
-//! removal of its greatest member.) Those that remain are inserted anew, trees and all.
+//! **Remove.** The children of an inner node go to its parent, which covers them too. The children of a root are inserted
+//! anew, trees and all, each after all that may cover it: first those with few constraints, then those with wide ones. So
+//! none of them covers a root that is there. On the way a *trail* is kept, the last child and its ancestors: most children
+//! hang themselves under one of these, and need not ask the index. What is not on the way to the last child leaves the trail
+//! for good, so that the trail costs as much as there are children. (Of a chain `a >= 1`, `a >= 2`, ... each link thus hangs under
+//! the one before, and a removal of the greatest moves one; where two attributes are bounded, the trees are Cartesian trees,
+//! in which most nodes have few children.)
 //!
 //! **Equivalents.** Two conjunctions that cover each other without being equal (possible with patterns only) are ordered by
 //! [`Ord`]: the smaller one stands above, so that there is one root whoever came first.
+//!
+//! **TRUE** covers all, and stands beside the nodes: who comes to want everything, or no longer does, moves none of them.
 
 use crate::covers;
-use crate::index::{NodeId, RootIndex};
+use crate::index::{RootIndex, Width};
+use crate::nodes::{NodeId, Nodes};
 use enroute_filter::Conjunction;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Conjunctions with their owners, ordered by covering: a root is one that no other one covers. What the roots are depends
@@ -32,19 +38,17 @@ use std::sync::Arc;
 /// Owners are numbers of the caller's choice; the forest only tells them apart.
 #[derive(Clone, Debug, Default)]
 pub struct Forest {
-    ids: BTreeMap<Arc<Conjunction>, NodeId>,
-    nodes: BTreeMap<NodeId, Node>,
-    roots: BTreeSet<Arc<Conjunction>>,
+    nodes: Nodes,
     index: RootIndex,
-    next_id: NodeId,
+    root_count: usize,
+    everything: Option<Everything>,
 }
 
+/// TRUE, if somebody wants it.
 #[derive(Clone, Debug)]
-struct Node {
-    conjunction: Arc<Conjunction>,
+struct Everything {
+    conjunction: Conjunction,
     owners: BTreeSet<u64>,
-    parent: Option<NodeId>,
-    children: BTreeSet<NodeId>,
 }
 
 /// What an insert or a remove changed in the set of roots: the difference between what it is and what it was.
@@ -74,6 +78,13 @@ pub struct RootDifference {
     removed: BTreeSet<Arc<Conjunction>>,
 }
 
+/// The nodes that a change has made roots, and those that it has hung under others.
+#[derive(Default)]
+struct Moves {
+    raised: Vec<NodeId>,
+    lowered: Vec<NodeId>,
+}
+
 impl Forest {
     /// A forest without conjunctions.
     pub fn new() -> Forest {
@@ -84,144 +95,187 @@ impl Forest {
     ///
     /// Costs the look-up of a root that covers it and, if there is none, of the roots that it covers.
     pub fn insert(&mut self, owner: u64, conjunction: &Conjunction) -> RootChange {
-        if let Some(&id) = self.ids.get(conjunction) {
-            self.node_mut(id).owners.insert(owner);
+        if conjunction.constraints().is_empty() {
+            return self.insert_everything(owner, conjunction);
+        }
+        if let Some(id) = self.nodes.find(conjunction) {
+            self.nodes.add_owner(id, owner);
             return RootChange::default();
         }
-        let id = self.next_id;
-        self.next_id = id.next();
-        let conjunction = Arc::new(conjunction.clone());
-        self.ids.insert(Arc::clone(&conjunction), id);
-        let owners = BTreeSet::from([owner]);
-        self.nodes.insert(id, Node { conjunction, owners, parent: None, children: BTreeSet::new() });
-        let mut difference = RootDifference::default();
-        self.place(id, &mut difference);
-        difference.into_change()
+        let id = self.nodes.add(conjunction.clone(), owner);
+        let mut moves = Moves::default();
+        self.place(id, true, &mut moves);
+        self.change(moves, None)
     }
 
     /// Notes that `owner` no longer wants `conjunction`. Nothing changes if it is not known to want it.
     ///
-    /// Costs an [insert](Forest::insert) of each child that a root leaves behind.
+    /// Costs an [insert](Forest::insert) of each child that a root leaves behind, at most.
     pub fn remove(&mut self, owner: u64, conjunction: &Conjunction) -> RootChange {
-        let Some(&id) = self.ids.get(conjunction) else { return RootChange::default() };
-        let owners = &mut self.node_mut(id).owners;
-        owners.remove(&owner);
-        if !owners.is_empty() {
+        if conjunction.constraints().is_empty() {
+            return self.remove_everything(owner);
+        }
+        let Some(id) = self.nodes.find(conjunction) else { return RootChange::default() };
+        if !self.nodes.remove_owner(id, owner) {
             return RootChange::default();
         }
-        let node = self.nodes.remove(&id).expect("each id has a node");
-        self.ids.remove(&node.conjunction);
-        let mut difference = RootDifference::default();
-        match node.parent {
+        let children = self.nodes.take_children(id);
+        let mut moves = Moves::default();
+        let leaving = match self.nodes.parent(id) {
             Some(parent) => {
-                self.node_mut(parent).children.remove(&id);
-                for child in node.children {
-                    self.hang(child, parent);
-                }
+                self.nodes.take(id);
+                children.into_iter().for_each(|child| self.nodes.hang(child, parent));
+                None
             }
             None => {
-                self.unroot(id, &node.conjunction, &mut difference);
-                for child in self.paired(node.children) {
-                    self.place(child, &mut difference);
-                }
+                self.index.remove(self.nodes.root_id(id), &self.nodes);
+                self.root_count -= 1;
+                self.place_orphans(children, &mut moves);
+                Some(id)
             }
-        }
-        difference.into_change()
+        };
+        let change = self.change(moves, leaving);
+        self.nodes.remove(id);
+        change
     }
 
-    /// The conjunctions that no other one covers, sorted.
-    pub fn roots(&self) -> impl ExactSizeIterator<Item = &Arc<Conjunction>> {
-        self.roots.iter()
+    /// The conjunctions that no other one covers, sorted. Goes through all conjunctions.
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = &Conjunction> {
+        let roots = match &self.everything {
+            Some(everything) => vec![&everything.conjunction],
+            None => self.roots_below_everything(),
+        };
+        roots.into_iter()
     }
 
     /// How many distinct conjunctions there are.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.len() + usize::from(self.everything.is_some())
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.len() == 0
     }
 
     /// How many of the conjunctions are roots.
     pub fn root_count(&self) -> usize {
-        self.roots.len()
+        if self.everything.is_some() { 1 } else { self.root_count }
     }
 
-    /// Finds the place of a node that has no parent and is no root; what hangs under it comes along.
-    fn place(&mut self, id: NodeId, difference: &mut RootDifference) {
-        let conjunction = Arc::clone(&self.node(id).conjunction);
-        if let Some(root) = self.index.find_coverer(&conjunction, |root| stands_above(root, &conjunction)) {
-            self.hang(id, root);
-            return;
+    fn insert_everything(&mut self, owner: u64, conjunction: &Conjunction) -> RootChange {
+        if let Some(everything) = &mut self.everything {
+            everything.owners.insert(owner);
+            return RootChange::default();
         }
-        for (below, covered) in self.index.find_covered(&conjunction, |root| stands_above(&conjunction, root)) {
-            self.unroot(below, &covered, difference);
-            self.hang(below, id);
+        let removed = shared(self.roots_below_everything());
+        self.everything = Some(Everything { conjunction: conjunction.clone(), owners: BTreeSet::from([owner]) });
+        RootChange { added: shared([conjunction]), removed }
+    }
+
+    fn remove_everything(&mut self, owner: u64) -> RootChange {
+        let Some(everything) = &mut self.everything else { return RootChange::default() };
+        everything.owners.remove(&owner);
+        if !everything.owners.is_empty() {
+            return RootChange::default();
         }
-        self.index.insert(id, &conjunction);
-        self.roots.insert(Arc::clone(&conjunction));
-        difference.add(conjunction);
+        let removed = shared([&everything.conjunction]);
+        self.everything = None;
+        RootChange { added: shared(self.roots_below_everything()), removed }
     }
 
-    fn unroot(&mut self, id: NodeId, conjunction: &Arc<Conjunction>, difference: &mut RootDifference) {
-        self.index.remove(id, conjunction);
-        self.roots.remove(conjunction);
-        difference.remove(Arc::clone(conjunction));
+    fn roots_below_everything(&self) -> Vec<&Conjunction> {
+        let mut roots: Vec<&Conjunction> = self.nodes.roots().map(|id| self.nodes.conjunction(id)).collect();
+        roots.sort_unstable();
+        roots
     }
 
-    fn hang(&mut self, child: NodeId, parent: NodeId) {
-        self.node_mut(child).parent = Some(parent);
-        self.node_mut(parent).children.insert(child);
-    }
-
-    /// Orphans a removed root's children, lets neighbours that cover one another join, and returns the others, sorted.
-    fn paired(&mut self, children: BTreeSet<NodeId>) -> Vec<NodeId> {
-        let mut orphans: Vec<NodeId> = children.into_iter().collect();
-        for &orphan in &orphans {
-            self.node_mut(orphan).parent = None;
+    /// Finds the place of a node that has no parent and is no root; what hangs under it comes along. Returns the root that it
+    /// hangs under now, if it is not one itself.
+    ///
+    /// `may_cover_roots` is whether it is worth looking.
+    fn place(&mut self, id: NodeId, may_cover_roots: bool, moves: &mut Moves) -> Option<NodeId> {
+        let nodes = &self.nodes;
+        let mut reading = self.index.read(nodes.conjunction(id));
+        if let Some(root) = self.index.find_coverer(&reading, |root| is_above(nodes, root, id)) {
+            self.nodes.hang(id, root);
+            return Some(root);
         }
-        orphans.sort_by(|&a, &b| self.node(a).conjunction.cmp(&self.node(b).conjunction));
-        loop {
-            let before = orphans.len();
-            let mut left = Vec::with_capacity(before);
-            for pair in orphans.chunks(2) {
-                match *pair {
-                    [a, b] if self.is_above(a, b) => {
-                        self.hang(b, a);
-                        left.push(a);
-                    }
-                    [a, b] if self.is_above(b, a) => {
-                        self.hang(a, b);
-                        left.push(b);
-                    }
-                    _ => left.extend_from_slice(pair),
+        let narrowest = self.index.narrowest(&reading).expect("TRUE is no node");
+        let covered = match may_cover_roots {
+            true => self.index.find_covered(&reading, &narrowest, |root| is_above(nodes, id, root)),
+            false => Vec::new(),
+        };
+        let number = self.index.insert(id, &mut reading, &narrowest, nodes);
+        self.nodes.set_root_id(id, number);
+        moves.raised.push(id);
+        self.root_count = self.root_count + 1 - covered.len();
+        for below in covered {
+            self.index.remove(self.nodes.root_id(below), &self.nodes);
+            self.nodes.hang(below, id);
+            moves.lowered.push(below);
+        }
+        None
+    }
+
+    /// Finds the places of what hung under a root that is gone.
+    fn place_orphans(&mut self, orphans: Vec<NodeId>, moves: &mut Moves) {
+        let width = |id: NodeId| (self.index.read(self.nodes.conjunction(id)).width(), id);
+        let mut orphans: Vec<(Width, NodeId)> = orphans.into_iter().map(width).collect();
+        orphans.sort();
+        let mut trail: Vec<NodeId> = Vec::new();
+        let mut last_width = None;
+        for (width, id) in orphans {
+            while trail.last().is_some_and(|&last| !is_above(&self.nodes, last, id)) {
+                trail.pop();
+            }
+            match trail.last() {
+                Some(&parent) => self.nodes.hang(id, parent),
+                None => {
+                    // Of two that are as wide the later one may cover the earlier one. And with patterns covering may be
+                    // known of an orphan and a root, though not of that root and the one that was above the orphan.
+                    let may_cover_roots =
+                        last_width.as_ref() == Some(&width) || self.nodes.conjunction(id).has_patterns();
+                    trail.extend(self.place(id, may_cover_roots, moves));
                 }
             }
-            orphans = left;
-            if orphans.len() == before {
-                return orphans;
-            }
+            trail.push(id);
+            last_width = Some(width);
         }
     }
 
-    fn is_above(&self, a: NodeId, b: NodeId) -> bool {
-        stands_above(&self.node(a).conjunction, &self.node(b).conjunction)
+    /// What others are to know of the moves, and of a root that is about to go.
+    fn change(&self, mut moves: Moves, leaving: Option<NodeId>) -> RootChange {
+        if self.everything.is_some() {
+            return RootChange::default();
+        }
+        // What was raised and then lowered was no root before.
+        moves.raised.sort_unstable();
+        moves.lowered.retain(|id| moves.raised.binary_search(id).is_err());
+        moves.raised.retain(|&id| self.nodes.is_root(id));
+        let sorted = |ids: &mut dyn Iterator<Item = NodeId>| {
+            let mut conjunctions: Vec<&Conjunction> = ids.map(|id| self.nodes.conjunction(id)).collect();
+            conjunctions.sort_unstable();
+            shared(conjunctions)
+        };
+        let added = sorted(&mut moves.raised.into_iter());
+        RootChange { added, removed: sorted(&mut moves.lowered.into_iter().chain(leaving)) }
     }
+}
 
-    fn node(&self, id: NodeId) -> &Node {
-        self.nodes.get(&id).expect("ids are of nodes")
-    }
-
-    fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        self.nodes.get_mut(&id).expect("ids are of nodes")
-    }
+fn shared<'a>(conjunctions: impl IntoIterator<Item = &'a Conjunction>) -> Vec<Arc<Conjunction>> {
+    conjunctions.into_iter().map(|conjunction| Arc::new(conjunction.clone())).collect()
 }
 
 /// Whether `a` covers `b` and, if each covers the other, comes first.
 fn stands_above(a: &Conjunction, b: &Conjunction) -> bool {
-    covers(a, b) && (a < b || !covers(b, a))
+    #[cfg(test)]
+    tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
+    covers(a, b) && (a < b || !a.has_patterns() && !b.has_patterns() || !covers(b, a))
+}
+
+fn is_above(nodes: &Nodes, a: NodeId, b: NodeId) -> bool {
+    stands_above(nodes.conjunction(a), nodes.conjunction(b))
 }
 
 impl RootDifference {

@@ -1,227 +1,302 @@
 //! Finds, among the roots of a forest, those that may cover a conjunction and those it may cover.
 //!
-//! The index only narrows down: whatever it names is verified by the caller. It knows of each constraint its [`Span`], two
-//! ends on one line on which the values of all classes lie one behind the other.
+//! The index only narrows down: whatever it names is verified by the caller. For each attribute it has two
+//! [`PredicateForest`]s:
 //!
-//! **Who covers g?** A root that covers g has, on each of its attributes, a span that contains g's. Each root is posted
-//! under one of its constraints, in the smallest [`Cell`] that holds the span: the cells are the nodes of the binary tree
-//! over the line and, below them, one for each single value. Of its constraints it is the one whose cell fewest roots have
-//! in common when the root is posted. So the cells to be looked at are, for each attribute of g, the cell of g's span and
-//! those above it, of which only the levels in use are asked for.
+//! - `members`: the predicates of all roots that speak of the attribute;
+//! - `access`: those of the roots that are *posted* here. Each root is posted under one of its attributes.
 //!
-//! **Whom does f cover?** A root that f covers has, on each attribute of f, a span that f's contains, and so one whose low
-//! end lies within f's. All roots are in a list for each of their attributes, ordered by low end; the shortest of the ranges
-//! that the constraints of f cut out of these lists is walked.
+//! **Who covers g?** A root that covers g has, on each of its attributes, a predicate that covers g's, and so has it where it
+//! is posted. So for each attribute of g those posted predicates are looked up that cover g's.
+//!
+//! **Whom does f cover?** A root that f covers has, on each attribute of f, a predicate that f's covers. The attribute with the
+//! fewest of those is chosen, and its users are gone through. When f becomes a root, this is also where it is posted: a predicate
+//! that covers few others is rarely looked up.
+//!
+//! Of the users so found, most are ruled out by two looks, before `covers` decides: at the signature, which is kept beside the
+//! user's number and says which attributes it may speak of; and at the outlines of its predicates, which are kept together.
 
-use crate::span::{Cell, Code, Span};
+use crate::nodes::{NodeId, Nodes, RootId};
+use crate::predicate_forest::{Found, Key, PredicateForest, User};
+use crate::span::{Outline, Span};
 use enroute_filter::Conjunction;
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::RangeInclusive;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-/// A node of a forest; the roots are in the index under it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NodeId(u64);
-
-impl NodeId {
-    const MIN: NodeId = NodeId(0);
-    const MAX: NodeId = NodeId(u64::MAX);
-
-    pub(crate) fn next(self) -> NodeId {
-        NodeId(self.0 + 1)
-    }
-}
 
 /// See the [module page](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RootIndex {
-    all: BTreeMap<NodeId, Entry>,
-    attributes: BTreeMap<Arc<str>, AttributeIndex>,
+    /// The numbers of the attributes that roots speak of.
+    names: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
+    attributes: Vec<Attribute>,
+    unused: Vec<u32>,
+    records: Records,
 }
 
 /// What the roots say of one attribute.
 #[derive(Clone, Debug, Default)]
-struct AttributeIndex {
-    cells: BTreeMap<Cell, Bucket>,
-    /// How many cells of each level have roots posted.
-    levels: BTreeMap<u16, usize>,
-    /// All roots that constrain the attribute.
-    by_low: BTreeMap<LowEnd, Entry>,
+struct Attribute {
+    members: PredicateForest,
+    access: PredicateForest,
 }
 
-/// What a cell is the smallest for.
-#[derive(Clone, Debug, Default)]
-struct Bucket {
-    /// How many roots there are, posted here or elsewhere.
-    roots: usize,
-    posted: BTreeMap<NodeId, Entry>,
-}
-
-/// Low end of the span, the single value, if it is one, and the root.
-type LowEnd = (Code, u64, NodeId);
-
-/// A part of an attribute's roots.
-type Range<'a> = (&'a AttributeIndex, RangeInclusive<LowEnd>);
-
-/// A root, with what tells at a glance that another conjunction has nothing to do with it.
+/// A conjunction in the terms of the index.
 #[derive(Clone, Debug)]
-struct Entry {
-    signature: Signature,
-    root: Arc<Conjunction>,
+pub(crate) struct Reading {
+    /// Of each of its constraints.
+    spans: Vec<Span>,
+    /// Likewise.
+    glances: Vec<Glance>,
+    signature: u32,
 }
 
-/// The attributes of a conjunction as bits, one for each, though others may share it.
+/// A predicate in few bytes.
 #[derive(Clone, Copy, Debug)]
-struct Signature(u64);
+struct Glance {
+    /// The number of the attribute, or [`UNKNOWN`].
+    attribute: u32,
+    outline: Outline,
+}
+
+/// Orders conjunctions such that none covers one with a lesser width.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Width {
+    constraints: usize,
+    /// Of each the attribute, the place of the low end, and the place of the high end, the greatest first.
+    ends: Vec<(u32, u32, Reverse<u32>)>,
+}
+
+/// In place of the number of an attribute that no root speaks of.
+const UNKNOWN: u32 = u32::MAX >> 1;
+
+/// The constraint of a conjunction that covers the fewest predicates, and where these are.
+#[derive(Clone, Debug)]
+pub(crate) struct Narrowest {
+    constraint: usize,
+    found: Found,
+}
 
 impl RootIndex {
-    pub(crate) fn insert(&mut self, id: NodeId, root: &Arc<Conjunction>) {
-        let entry = Entry { signature: Signature::of(root), root: Arc::clone(root) };
-        self.all.insert(id, entry.clone());
-        let mut rarest: Option<(usize, &Arc<str>, Cell)> = None;
-        for constraint in root.constraints() {
-            let attribute = self.attributes.entry(Arc::clone(constraint.attribute())).or_default();
-            let span = Span::of(constraint.test());
-            let cell = span.cell();
-            attribute.by_low.insert((span.low, span.single, id), entry.clone());
-            let bucket = attribute.cells.entry(cell.clone()).or_default();
-            bucket.roots += 1;
-            if rarest.as_ref().is_none_or(|(least, ..)| bucket.roots < *least) {
-                rarest = Some((bucket.roots, constraint.attribute(), cell));
-            }
-        }
-        if let Some((_, attribute, cell)) = rarest {
-            let attribute = self.attributes.get_mut(attribute).expect("made above");
-            attribute.post(&cell, id, entry);
-        }
+    /// Looks at a conjunction.
+    pub(crate) fn read(&self, conjunction: &Conjunction) -> Reading {
+        let constraints = conjunction.constraints();
+        let spans: Vec<Span> = constraints.iter().map(|constraint| Span::of(constraint.test())).collect();
+        let glance = |(constraint, span): (&enroute_filter::Constraint, &Span)| Glance {
+            attribute: self.names.get(&**constraint.attribute()).copied().unwrap_or(UNKNOWN),
+            outline: span.outline(),
+        };
+        let glances: Vec<Glance> = constraints.iter().zip(&spans).map(glance).collect();
+        let signature = signature(&glances);
+        Reading { spans, glances, signature }
     }
 
-    /// Forgets a root that [`RootIndex::insert`] was told of under the same id.
-    pub(crate) fn remove(&mut self, id: NodeId, root: &Conjunction) {
-        self.all.remove(&id);
-        for constraint in root.constraints() {
-            let name: &str = constraint.attribute();
-            let Some(attribute) = self.attributes.get_mut(name) else { continue };
-            let span = Span::of(constraint.test());
-            attribute.forget(&span.cell(), id);
-            attribute.by_low.remove(&(span.low, span.single, id));
-            if attribute.by_low.is_empty() {
-                self.attributes.remove(name);
-            }
-        }
-    }
-
-    /// The first root found that `covers` confirms, asked about those that may cover `conjunction`.
-    pub(crate) fn find_coverer(
-        &self,
-        conjunction: &Conjunction,
-        covers: impl Fn(&Conjunction) -> bool,
-    ) -> Option<NodeId> {
-        // TRUE, which no attribute leads to, covers all; so where it is a root it is the only one.
-        if let Some((&id, only)) = self.all.first_key_value()
-            && only.root.constraints().is_empty()
-        {
-            return covers(&only.root).then_some(id);
-        }
-        let signature = Signature::of(conjunction);
-        let confirmed = |entry: &Entry| entry.signature.is_within(signature) && covers(&entry.root);
-        conjunction.constraints().iter().find_map(|constraint| {
-            let attribute = self.attributes.get(&**constraint.attribute())?;
-            let span = Span::of(constraint.test());
-            let cells = span.cells_at(attribute.levels.keys().copied());
-            let mut posted = cells.filter_map(|cell| attribute.cells.get(&cell)).flat_map(|bucket| &bucket.posted);
-            posted.find(|(_, entry)| confirmed(entry)).map(|(&id, _)| id)
+    /// The first root found that `covers` confirms, asked about those that may cover what was read.
+    pub(crate) fn find_coverer(&self, reading: &Reading, covers: impl Fn(NodeId) -> bool) -> Option<NodeId> {
+        reading.spans.iter().zip(&reading.glances).find_map(|(span, glance)| {
+            let access = &self.attributes.get(glance.attribute as usize)?.access;
+            let found = access.find(|group| span.keys_of_covering(group));
+            access.users(&found).find_map(|user| {
+                if user.signature & !reading.signature != 0 {
+                    return None;
+                }
+                let record = self.records.get(user.id);
+                let may_cover =
+                    record.glances().all(|outer| reading.glances.iter().any(|inner| outer.may_cover(inner)));
+                (may_cover && covers(record.node())).then(|| record.node())
+            })
         })
     }
 
-    /// All roots that `is_covered` confirms, asked about those that `conjunction` may cover.
+    /// The constraint that covers the fewest predicates of the roots; none if what was read has no constraint.
+    pub(crate) fn narrowest(&self, reading: &Reading) -> Option<Narrowest> {
+        let mut narrowest: Option<Narrowest> = None;
+        for (constraint, (span, glance)) in reading.spans.iter().zip(&reading.glances).enumerate() {
+            let found = match self.attributes.get(glance.attribute as usize) {
+                Some(attribute) => attribute.members.find(|group| span.keys_of_covered(group)),
+                None => Found::default(),
+            };
+            if narrowest.as_ref().is_none_or(|narrowest| found.users < narrowest.found.users) {
+                narrowest = Some(Narrowest { constraint, found });
+            }
+        }
+        narrowest
+    }
+
+    /// All roots that `is_covered` confirms, asked about those that what was read may cover.
     pub(crate) fn find_covered(
         &self,
-        conjunction: &Conjunction,
-        is_covered: impl Fn(&Conjunction) -> bool,
-    ) -> Vec<(NodeId, Arc<Conjunction>)> {
-        let signature = Signature::of(conjunction);
-        let confirmed = |entry: &Entry| signature.is_within(entry.signature) && is_covered(&entry.root);
-        let mut ranges: Vec<Range> = Vec::with_capacity(conjunction.constraints().len());
-        for constraint in conjunction.constraints() {
-            let Some(attribute) = self.attributes.get(&**constraint.attribute()) else { return Vec::new() };
-            ranges.push((attribute, low_ends_in(Span::of(constraint.test()))));
-        }
-        // Which range is the shortest is not known without walking: all are tried with ever longer steps.
-        let mut step = 16;
-        let shortest = loop {
-            let is_short = |(attribute, range): &&Range| attribute.by_low.range(range.clone()).nth(step).is_none();
-            match &ranges[..] {
-                [] => break None,
-                [only] => break Some(only),
-                several => {
-                    if let Some(short) = several.iter().find(is_short) {
-                        break Some(short);
-                    }
-                }
+        reading: &Reading,
+        narrowest: &Narrowest,
+        is_covered: impl Fn(NodeId) -> bool,
+    ) -> Vec<NodeId> {
+        let glance = reading.glances[narrowest.constraint];
+        let Some(attribute) = self.attributes.get(glance.attribute as usize) else { return Vec::new() };
+        let confirmed = |user: &User| {
+            if reading.signature & !user.signature != 0 {
+                return None;
             }
-            step *= 4;
+            let record = self.records.get(user.id);
+            let may_be_covered =
+                reading.glances.iter().all(|outer| record.glances().any(|inner| outer.may_cover(&inner)));
+            (may_be_covered && is_covered(record.node())).then(|| record.node())
         };
-        let found = |(id, entry): (NodeId, &Entry)| confirmed(entry).then(|| (id, Arc::clone(&entry.root)));
-        match shortest {
-            Some((attribute, range)) => attribute
-                .by_low
-                .range(range.clone())
-                .map(|(&(_, _, id), entry)| (id, entry))
-                .filter_map(found)
-                .collect(),
-            None => self.all.iter().map(|(&id, entry)| (id, entry)).filter_map(found).collect(),
-        }
-    }
-}
-
-impl AttributeIndex {
-    fn post(&mut self, cell: &Cell, id: NodeId, entry: Entry) {
-        let bucket = self.cells.get_mut(cell).expect("the root was counted there");
-        if bucket.posted.is_empty() {
-            *self.levels.entry(cell.level).or_default() += 1;
-        }
-        bucket.posted.insert(id, entry);
+        attribute.members.users(&narrowest.found).filter_map(confirmed).collect()
     }
 
-    /// Counts the root no longer, and unposts it if it is posted there.
-    fn forget(&mut self, cell: &Cell, id: NodeId) {
-        let Some(bucket) = self.cells.get_mut(cell) else { return };
-        bucket.roots -= 1;
-        let was_last = bucket.posted.remove(&id).is_some() && bucket.posted.is_empty();
-        if bucket.roots == 0 {
-            self.cells.remove(cell);
-        }
-        if was_last && let Some(cells) = self.levels.get_mut(&cell.level) {
-            *cells -= 1;
-            if *cells == 0 {
-                self.levels.remove(&cell.level);
+    /// Takes in a root, posted under its narrowest constraint.
+    pub(crate) fn insert(&mut self, node: NodeId, reading: &mut Reading, posted: &Narrowest, nodes: &Nodes) -> RootId {
+        let constraints = nodes.conjunction(node).constraints();
+        for (glance, constraint) in reading.glances.iter_mut().zip(constraints) {
+            if glance.attribute == UNKNOWN {
+                glance.attribute = self.number(constraint.attribute());
             }
         }
+        reading.signature = signature(&reading.glances);
+        let id = self.records.add(node, posted.constraint, &reading.glances);
+        let user = User { id, signature: reading.signature };
+        for (constraint, (span, glance)) in reading.spans.iter().zip(&reading.glances).enumerate() {
+            let key_of = |id| self.records.get(id).key(glance.attribute, nodes);
+            let attribute = &mut self.attributes[glance.attribute as usize];
+            attribute.members.insert(user, (span.group, span.clone().key()), key_of);
+            if constraint == posted.constraint {
+                attribute.access.insert(user, (span.group, span.clone().key()), key_of);
+            }
+        }
+        RootId(id)
+    }
+
+    /// Forgets a root.
+    pub(crate) fn remove(&mut self, root: RootId, nodes: &Nodes) {
+        let record = self.records.get(root.0);
+        let (posted, node) = (record.posted(), record.node());
+        let numbers: Vec<u32> = record.glances().map(|glance| glance.attribute).collect();
+        for (index, (&number, constraint)) in numbers.iter().zip(nodes.conjunction(node).constraints()).enumerate() {
+            let span = Span::of(constraint.test());
+            let key = (span.group, span.key());
+            let attribute = &mut self.attributes[number as usize];
+            if index == posted {
+                attribute.access.remove(root.0, key.clone());
+            }
+            attribute.members.remove(root.0, key);
+            if attribute.members.is_empty() {
+                self.names.remove(&**constraint.attribute());
+                self.unused.push(number);
+            }
+        }
+        self.records.remove(root.0);
+        if self.names.is_empty() {
+            // Nothing is kept of an index that was once large.
+            *self = RootIndex::default();
+        }
+    }
+
+    /// The number of an attribute, new if need be.
+    fn number(&mut self, name: &Arc<str>) -> u32 {
+        let (attributes, unused) = (&mut self.attributes, &mut self.unused);
+        *self.names.entry(Arc::clone(name)).or_insert_with(|| {
+            unused.pop().unwrap_or_else(|| {
+                attributes.push(Attribute::default());
+                attributes.len() as u32 - 1
+            })
+        })
     }
 }
 
-impl Signature {
-    fn of(conjunction: &Conjunction) -> Signature {
-        let bits = conjunction.constraints().iter().map(|constraint| {
-            let mut hasher = DefaultHasher::new();
-            constraint.attribute().hash(&mut hasher);
-            1 << (hasher.finish() % 64)
-        });
-        Signature(bits.fold(0, |all, bit| all | bit))
-    }
-
-    /// Whether all attributes may be among the others. A conjunction covers only what speaks of all its attributes.
-    fn is_within(self, other: Signature) -> bool {
-        self.0 & !other.0 == 0
+impl Reading {
+    /// See [`Width`]; to be compared with that of others read from the index as it is now.
+    pub(crate) fn width(&self) -> Width {
+        let ends =
+            self.glances.iter().map(|&Glance { attribute, outline }| (attribute, outline.low, Reverse(outline.last())));
+        Width { constraints: self.glances.len(), ends: ends.collect() }
     }
 }
 
-/// The low ends of all spans that may lie within a span.
-fn low_ends_in(span: Span) -> RangeInclusive<LowEnd> {
-    match span.single {
-        0 => (span.low, 0, NodeId::MIN)..=(span.high, u64::MAX, NodeId::MAX),
-        single => (span.low.clone(), single, NodeId::MIN)..=(span.low, single, NodeId::MAX),
+impl Glance {
+    /// Whether the predicate may cover the other one.
+    fn may_cover(&self, other: &Glance) -> bool {
+        self.attribute == other.attribute && self.outline.may_contain(other.outline)
+    }
+}
+
+/// The attributes as bits. Those numbered first, mostly the common ones, have a bit of their own.
+fn signature(glances: &[Glance]) -> u32 {
+    let bit = |number: u32| if number < 24 { number } else { 24 + number % 8 };
+    glances.iter().fold(0, |all, glance| all | 1 << bit(glance.attribute))
+}
+
+/// The nodes of roots and the outlines of their predicates, each root's in one piece. Roots are known by where that begins.
+#[derive(Clone, Debug, Default)]
+struct Records {
+    words: Vec<u32>,
+    /// By their length: pieces that are free.
+    unused: BTreeMap<usize, Vec<u32>>,
+}
+
+/// A root's piece: its node, the constraint it is posted under, the number of constraints, and three words for each.
+struct Record<'a> {
+    words: &'a [u32],
+}
+
+const HEADER: usize = 3;
+
+impl Records {
+    fn add(&mut self, node: NodeId, posted: usize, glances: &[Glance]) -> u32 {
+        let length = HEADER + 3 * glances.len();
+        let begin = match self.unused.get_mut(&length).and_then(Vec::pop) {
+            Some(begin) => begin as usize,
+            None => {
+                let begin = self.words.len();
+                if begin + length > self.words.capacity() {
+                    self.words.reserve_exact(begin / 8 + length);
+                }
+                self.words.resize(begin + length, 0);
+                begin
+            }
+        };
+        let piece = &mut self.words[begin..begin + length];
+        piece[..HEADER].copy_from_slice(&[node.0, posted as u32, glances.len() as u32]);
+        for (words, glance) in piece[HEADER..].chunks_exact_mut(3).zip(glances) {
+            let Outline { is_point, low, high } = glance.outline;
+            words.copy_from_slice(&[glance.attribute << 1 | u32::from(is_point), low, high]);
+        }
+        begin as u32
+    }
+
+    fn get(&self, begin: u32) -> Record<'_> {
+        let words = &self.words[begin as usize..];
+        let length = HEADER + 3 * words[2] as usize;
+        Record { words: &words[..length] }
+    }
+
+    fn remove(&mut self, begin: u32) {
+        let length = self.get(begin).words.len();
+        self.unused.entry(length).or_default().push(begin);
+    }
+}
+
+impl<'a> Record<'a> {
+    fn node(&self) -> NodeId {
+        NodeId(self.words[0])
+    }
+
+    fn posted(&self) -> usize {
+        self.words[1] as usize
+    }
+
+    fn glances(&self) -> impl Iterator<Item = Glance> + use<'a> {
+        let glance = |words: &[u32; 3]| Glance {
+            attribute: words[0] >> 1,
+            outline: Outline { is_point: words[0] & 1 == 1, low: words[1], high: words[2] },
+        };
+        self.words[HEADER..].as_chunks::<3>().0.iter().map(glance)
+    }
+
+    /// The key of the root's predicate on an attribute that it speaks of.
+    fn key(&self, attribute: u32, nodes: &Nodes) -> Key {
+        let index =
+            self.glances().position(|glance| glance.attribute == attribute).expect("it speaks of the attribute");
+        let span = Span::of(nodes.conjunction(self.node()).constraints()[index].test());
+        (span.group, span.key())
     }
 }

@@ -33,11 +33,14 @@
 //! The [`Forest`] keeps the conjunctions of many owners ordered by covering, and says with each change which ones became
 //! roots and which stopped being any: the roots are all that other brokers need to know.
 
+mod directory;
 #[cfg(test)]
 mod domain;
 mod forest;
 mod index;
+mod nodes;
 mod pattern;
+mod predicate_forest;
 mod relation;
 mod remainder;
 mod span;

@@ -1,182 +1,326 @@
-//! Where on one line the values lie that a test accepts.
+//! Where on a line the values lie that a test accepts.
 //!
-//! A place on the line is a [`Code`]: a byte for the class and bytes that keep the order of the class's values, if not every
-//! difference (of a number, the nearest f64; of a string, the beginning). That is good enough to narrow down, never to decide.
+//! Each class of values has a line of its own. A place on it is a [`Code`], which keeps the order of the values, though not
+//! every difference (of a number, the nearest f64; of a string, the beginning): good enough to narrow down, never to decide.
+//!
+//! What the index relies on: a test that covers another one has a span that contains the other's, and each is among what
+//! the other's [`Span::keys_of_covering`] and [`Span::keys_of_covered`] name.
 
-use enroute_filter::{Number, StringSet, Test, Timestamp, ValueRef, ValueSet};
+use enroute_filter::{Class, NumberSet, StringSet, Test, TimeSet, Timestamp, ValueSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-const BOOL: u8 = 1;
-const NUMBER: u8 = 2;
-const STRING: u8 = 3;
-const TIME: u8 = 4;
-/// Behind all values: what a test says that wants none.
-const ABSENT: u8 = 5;
-
 /// How many bytes of a string count: enough for what topics and paths have in common, few enough to bound the work.
-const MAX_STRING: usize = 63;
+const MAX_STRING: usize = 64;
 
-/// The level of the cells of single values, below those of all bits.
-const SINGLE: u16 = u16::MAX;
+/// What the values of a test are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Line {
+    Bool,
+    Number,
+    String,
+    Time,
+    /// Its only place is "no value".
+    Absent,
+    /// Of several classes, or any value at all.
+    Mixed,
+}
 
-/// A place on the line.
-pub(crate) type Code = Box<[u8]>;
+/// Which part of its line a span takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A single value.
+    Point,
+    /// From the line's beginning: `<=`.
+    Left,
+    /// To the line's end: `>=`.
+    Right,
+    /// All of it, perhaps with gaps: `<>`.
+    All,
+    /// Something between, whose ends begin with so many equal hexadecimal digits and no more.
+    Inner(u8),
+}
+
+/// The spans of one kind on one line; their order is that of their [keys](Span::key).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Group {
+    line: Line,
+    kind: Kind,
+}
+
+/// A place on a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Code {
+    head: u64,
+    /// Of a string, what follows the first eight bytes.
+    rest: Box<[u8]>,
+}
 
 /// The least and the greatest code of the values that a test accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(crate) low: Code,
-    pub(crate) high: Code,
-    /// Tells single values of one code apart: a hash of the value, never 0; 0 if the test accepts several.
-    pub(crate) single: u64,
+    pub(crate) group: Group,
+    low: Code,
+    high: Code,
+    /// Tells single values of one code apart; of anything else 0.
+    hash: u32,
 }
 
-/// A piece of the line: all codes that begin with the same bits, or a single value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Cell {
-    /// How many bits are the same, 0 being the whole line; or [`SINGLE`].
-    pub(crate) level: u16,
-    bits: Code,
-    single: u64,
+/// Of a group, all spans from the first key to the second, both included.
+pub(crate) type Keys = (Code, Code);
+
+/// A span in few bytes, to be compared at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outline {
+    pub(crate) is_point: bool,
+    /// The line, and the first bits of the low code.
+    pub(crate) low: u32,
+    /// Likewise of the high code; of a single value, a hash of it.
+    pub(crate) high: u32,
+}
+
+impl Code {
+    fn new(head: u64) -> Code {
+        Code { head, rest: Box::default() }
+    }
+
+    /// Behind all others.
+    fn greatest() -> Code {
+        Code::new(u64::MAX)
+    }
+
+    fn of_string(string: &str) -> Code {
+        let bytes = &string.as_bytes()[..string.len().min(MAX_STRING)];
+        let (first, rest) = bytes.split_at(bytes.len().min(8));
+        let mut head = [0; 8];
+        head[..first.len()].copy_from_slice(first);
+        Code { head: u64::from_be_bytes(head), rest: rest.into() }
+    }
+
+    fn of_number(float: f64) -> Code {
+        let bits = float.to_bits();
+        // The usual trick: the bits of floats, read as integers, are in order, the negative ones in reverse.
+        Code::new(if bits >> 63 == 0 { bits | 1 << 63 } else { !bits })
+    }
+
+    fn of_time(time: Timestamp) -> Code {
+        Code::new(time.0 as u64 ^ 1 << 63)
+    }
+
+    /// How many hexadecimal digits two codes begin with alike.
+    fn common_digits(&self, other: &Code) -> u8 {
+        if self.head != other.head {
+            return ((self.head ^ other.head).leading_zeros() / 4) as u8;
+        }
+        let alike = self.rest.iter().zip(&other.rest).take_while(|(a, b)| a == b).count();
+        let next = self.rest.get(alike).zip(other.rest.get(alike)).map_or(0, |(a, b)| (a ^ b).leading_zeros() / 4);
+        (16 + 2 * alike as u32 + next) as u8
+    }
+
+    /// The least code that begins with the same so many digits.
+    fn cell(&self, digits: u8) -> Code {
+        match digits {
+            0 => Code::default(),
+            1..16 => Code::new(self.head & u64::MAX << (64 - 4 * u32::from(digits))),
+            16.. => {
+                let digits = usize::from(digits - 16);
+                let mut rest = self.rest[..digits.div_ceil(2).min(self.rest.len())].to_vec();
+                if digits % 2 == 1
+                    && let Some(last) = rest.get_mut(digits / 2)
+                {
+                    *last &= 0xF0;
+                }
+                Code { head: self.head, rest: rest.into() }
+            }
+        }
+    }
+}
+
+impl Line {
+    /// The codes of its least and its greatest value.
+    fn ends(self) -> (Code, Code) {
+        match self {
+            Line::Bool => (Code::new(0), Code::new(1)),
+            Line::Number => (Code::of_number(f64::NEG_INFINITY), Code::of_number(f64::INFINITY)),
+            Line::String | Line::Time | Line::Mixed => (Code::default(), Code::greatest()),
+            Line::Absent => (Code::default(), Code::default()),
+        }
+    }
 }
 
 impl Span {
-    /// The span of a test. Of patterns it knows only the intervals they are kept with, which is all that counts: a test that
-    /// covers another one has those of the other within its own.
+    /// The span of a test. Of patterns it knows the intervals they are kept with.
     pub(crate) fn of(test: &Test) -> Span {
         match test {
-            Test::Absent => Span { low: code(ABSENT, []), high: code(ABSENT, []), single: 1 },
-            Test::Present => Span { low: code(0, []), high: code(ABSENT, []), single: 0 },
+            Test::Absent => Span::point(Line::Absent, Code::default(), 0),
+            Test::Present => Span::all(Line::Mixed),
             Test::In(set) => {
-                if let Some(span) = single_value(set) {
-                    return span;
+                let mut classes = set.classes();
+                match (classes.next(), classes.next()) {
+                    (Some(class), None) => Span::of_class(class, set),
+                    (None, _) | (Some(_), Some(_)) => Span::all(Line::Mixed),
                 }
-                let mut span = Span { low: code(u8::MAX, []), high: code(0, []), single: 0 };
-                for value in [false, true] {
-                    if set.bools().contains(value) {
-                        span.reach(bool_code(value), bool_code(value));
-                    }
-                }
-                for (first, last) in set.numbers().intervals() {
-                    span.reach(number_code(first), number_code(last));
-                }
-                for (first, last) in set.times().intervals() {
-                    span.reach(time_code(first), time_code(last));
-                }
-                span.reach_strings(set.strings());
-                span
             }
         }
     }
 
-    fn reach(&mut self, low: Code, high: Code) {
-        if low < self.low {
-            self.low = low;
-        }
-        if high > self.high {
-            self.high = high;
-        }
-    }
-
-    fn reach_strings(&mut self, strings: &StringSet) {
-        let terms = strings.terms().iter().flat_map(|term| term.within());
-        for (first, behind) in strings.intervals().chain(terms) {
-            self.reach(string_code(first), behind.map_or_else(|| code(TIME, []), string_code));
+    /// The span of a set of values of one class.
+    fn of_class(class: Class, set: &ValueSet) -> Span {
+        match class {
+            Class::Bool => match (set.bools().contains(false), set.bools().contains(true)) {
+                (true, true) => Span::all(Line::Bool),
+                (_, has_true) => Span::point(Line::Bool, Code::new(has_true.into()), has_true),
+            },
+            Class::Number => Span::of_numbers(set.numbers()),
+            Class::Time => Span::of_times(set.times()),
+            Class::String => Span::of_strings(set.strings()),
         }
     }
 
-    /// The smallest cell that holds the span.
-    pub(crate) fn cell(&self) -> Cell {
-        let level = if self.single == 0 { common_bits(&self.low, &self.high) } else { SINGLE };
-        Cell::new(&self.low, level, self.single)
-    }
-
-    /// Those of the levels, ascending, on which a cell holds the span, with these cells.
-    pub(crate) fn cells_at<'a>(&'a self, levels: impl Iterator<Item = u16> + 'a) -> impl Iterator<Item = Cell> + 'a {
-        let (deepest, single) = match self.single {
-            0 => (common_bits(&self.low, &self.high), false),
-            _ => (8 * self.low.len() as u16, true),
+    fn of_numbers(set: &NumberSet) -> Span {
+        let mut intervals = set.intervals();
+        let (Some((low, mut high)), next) = (intervals.next(), intervals.next()) else {
+            return Span::all(Line::Number);
         };
-        let holds = move |&level: &u16| level <= deepest || single && level == SINGLE;
-        levels.filter(holds).map(|level| Cell::new(&self.low, level, if level == SINGLE { self.single } else { 0 }))
+        if low == high && next.is_none() {
+            return Span::point(Line::Number, Code::of_number(low.to_f64_rounded()), low);
+        }
+        high = intervals.last().or(next).map_or(high, |(_, last)| last);
+        Span::between(Line::Number, Code::of_number(low.to_f64_rounded()), Code::of_number(high.to_f64_rounded()))
+    }
+
+    fn of_times(set: &TimeSet) -> Span {
+        let mut intervals = set.intervals();
+        let (Some((low, mut high)), next) = (intervals.next(), intervals.next()) else { return Span::all(Line::Time) };
+        if low == high && next.is_none() {
+            return Span::point(Line::Time, Code::of_time(low), low.0);
+        }
+        high = intervals.last().or(next).map_or(high, |(_, last)| last);
+        Span::between(Line::Time, Code::of_time(low), Code::of_time(high))
+    }
+
+    fn of_strings(set: &StringSet) -> Span {
+        let terms = set.terms().iter().flat_map(|term| term.within());
+        let mut hull: Option<(&str, Option<&str>)> = None;
+        let mut count = 0;
+        for (low, behind) in set.intervals().chain(terms) {
+            count += 1;
+            let (least, end) = hull.unwrap_or((low, behind));
+            hull = Some((least.min(low), end.zip(behind).map(|(a, b)| a.max(b))));
+        }
+        let Some((low, behind)) = hull else { return Span::all(Line::String) };
+        let is_point = count == 1 && behind.and_then(|behind| behind.strip_prefix(low)) == Some("\0");
+        if is_point {
+            return Span::point(Line::String, Code::of_string(low), low);
+        }
+        Span::between(Line::String, Code::of_string(low), behind.map_or_else(Code::greatest, Code::of_string))
+    }
+
+    fn point(line: Line, code: Code, value: impl Hash) -> Span {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        let group = Group { line, kind: Kind::Point };
+        Span { group, low: code.clone(), high: code, hash: hasher.finish() as u32 }
+    }
+
+    fn all(line: Line) -> Span {
+        let (low, high) = line.ends();
+        Span { group: Group { line, kind: Kind::All }, low, high, hash: 0 }
+    }
+
+    fn between(line: Line, low: Code, high: Code) -> Span {
+        let (first, last) = line.ends();
+        let kind = match (low == first, high == last) {
+            (true, true) => Kind::All,
+            (true, false) => Kind::Left,
+            (false, true) => Kind::Right,
+            (false, false) => Kind::Inner(low.common_digits(&high)),
+        };
+        Span { group: Group { line, kind }, low, high, hash: 0 }
+    }
+
+    /// What orders it within its group: the end that is not the line's own, of two the low one.
+    pub(crate) fn key(self) -> Code {
+        match self.group.kind {
+            Kind::Left => self.high,
+            Kind::Point | Kind::Right | Kind::All | Kind::Inner(_) => self.low,
+        }
+    }
+
+    /// Which spans of a group may contain this one.
+    pub(crate) fn keys_of_covering(&self, group: Group) -> Option<Keys> {
+        let Group { line, kind } = self.group;
+        if group.line == Line::Mixed {
+            return (line != Line::Absent).then(everywhere);
+        }
+        if group.line != line {
+            return None;
+        }
+        match (group.kind, kind) {
+            (Kind::Point, Kind::Point) => Some((self.low.clone(), self.low.clone())),
+            (Kind::Left, Kind::Point | Kind::Left | Kind::Inner(_)) => Some((self.high.clone(), Code::greatest())),
+            (Kind::Right, Kind::Point | Kind::Right | Kind::Inner(_)) => Some((Code::default(), self.low.clone())),
+            (Kind::All, _) => Some(everywhere()),
+            // It begins in the cell that is common to both its ends, as this span does.
+            (Kind::Inner(digits), Kind::Point) => Some((self.low.cell(digits), self.low.clone())),
+            (Kind::Inner(digits), Kind::Inner(mine)) => {
+                (digits <= mine).then(|| (self.low.cell(digits), self.low.clone()))
+            }
+            (Kind::Point, Kind::Left | Kind::Right | Kind::All | Kind::Inner(_))
+            | (Kind::Left, Kind::Right | Kind::All)
+            | (Kind::Right, Kind::Left | Kind::All)
+            | (Kind::Inner(_), Kind::Left | Kind::Right | Kind::All) => None,
+        }
+    }
+
+    /// Which spans of a group this one may contain.
+    pub(crate) fn keys_of_covered(&self, group: Group) -> Option<Keys> {
+        let Group { line, kind } = self.group;
+        if line == Line::Mixed {
+            return Some(everywhere());
+        }
+        if group.line != line {
+            return None;
+        }
+        let low_within = || Some((self.low.clone(), self.high.clone()));
+        match (group.kind, kind) {
+            (Kind::Point, _) => low_within(),
+            (Kind::Left, Kind::Left) => Some((Code::default(), self.high.clone())),
+            (Kind::Right, Kind::Right) => Some((self.low.clone(), Code::greatest())),
+            (Kind::Inner(_), Kind::Left | Kind::Right) => low_within(),
+            (Kind::Inner(digits), Kind::Inner(mine)) if digits >= mine => low_within(),
+            (_, Kind::All) => Some(everywhere()),
+            (Kind::Left, Kind::Point | Kind::Right | Kind::Inner(_))
+            | (Kind::Right, Kind::Point | Kind::Left | Kind::Inner(_))
+            | (Kind::All, Kind::Point | Kind::Left | Kind::Right | Kind::Inner(_))
+            | (Kind::Inner(_), Kind::Point | Kind::Inner(_)) => None,
+        }
+    }
+
+    /// The span in few bytes.
+    pub(crate) fn outline(&self) -> Outline {
+        if self.group.line == Line::Mixed {
+            return Outline { is_point: false, low: 0, high: u32::MAX };
+        }
+        let short = |code: &Code| (self.group.line as u32) << 29 | (code.head >> 35) as u32;
+        let is_point = self.group.kind == Kind::Point;
+        Outline { is_point, low: short(&self.low), high: if is_point { self.hash } else { short(&self.high) } }
     }
 }
 
-impl Cell {
-    /// The cell of a level that holds a code.
-    fn new(code: &[u8], level: u16, single: u64) -> Cell {
-        let mut bits = Code::from(&code[..code.len().min(usize::from(level.div_ceil(8)))]);
-        if level != SINGLE
-            && !level.is_multiple_of(8)
-            && let Some(last) = bits.last_mut()
-        {
-            *last &= 0xFF << (8 - level % 8);
-        }
-        Cell { level, bits, single }
+impl Outline {
+    /// The greatest place, of the low one's form.
+    pub(crate) fn last(self) -> u32 {
+        if self.is_point { self.low } else { self.high }
+    }
+
+    /// Whether the span may contain the other one.
+    pub(crate) fn may_contain(self, other: Outline) -> bool {
+        if self.is_point { self == other } else { self.low <= other.low && other.last() <= self.high }
     }
 }
 
-/// How many bits two codes begin with alike.
-fn common_bits(a: &[u8], b: &[u8]) -> u16 {
-    let alike = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let next = a.get(alike).zip(b.get(alike)).map_or(0, |(a, b)| (a ^ b).leading_zeros());
-    (8 * alike as u32 + next) as u16
-}
-
-fn code(class: u8, bytes: impl IntoIterator<Item = u8>) -> Code {
-    std::iter::once(class).chain(bytes).collect()
-}
-
-fn bool_code(value: bool) -> Code {
-    code(BOOL, [u8::from(value)])
-}
-
-fn number_code(number: Number) -> Code {
-    let bits = number.to_f64_rounded().to_bits();
-    // The usual trick: the bits of floats, read as integers, are in order, the negative ones in reverse.
-    let ordered = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
-    code(NUMBER, ordered.to_be_bytes())
-}
-
-fn time_code(time: Timestamp) -> Code {
-    code(TIME, (time.0 as u64 ^ 1 << 63).to_be_bytes())
-}
-
-fn string_code(string: &str) -> Code {
-    code(STRING, string.bytes().take(MAX_STRING))
-}
-
-/// The span of a set that is one value.
-fn single_value(set: &ValueSet) -> Option<Span> {
-    let bools = [false, true].into_iter().filter(|&value| set.bools().contains(value)).map(ValueRef::Bool);
-    let numbers = set.numbers().intervals().map(|(first, last)| (first == last).then(|| first.to_value()));
-    let times = set.times().intervals().map(|(first, last)| (first == last).then_some(ValueRef::Time(first)));
-    let strings = set.strings().intervals().map(|(first, behind)| {
-        let is_single = behind.and_then(|behind| behind.strip_prefix(first)) == Some("\0");
-        is_single.then_some(ValueRef::String(first))
-    });
-    let mut parts = bools.map(Some).chain(numbers).chain(times).chain(strings);
-    let (Some(Some(value)), None, true) = (parts.next(), parts.next(), set.strings().terms().is_empty()) else {
-        return None;
-    };
-    let mut hasher = DefaultHasher::new();
-    let code = match value {
-        ValueRef::Bool(value) => bool_code(value),
-        ValueRef::Int(value) => {
-            value.hash(&mut hasher);
-            number_code(Number::from(value))
-        }
-        ValueRef::Float(value) => number_code(Number::from_f64(value)?),
-        ValueRef::Time(value) => {
-            value.0.hash(&mut hasher);
-            time_code(value)
-        }
-        ValueRef::String(value) => {
-            value.hash(&mut hasher);
-            string_code(value)
-        }
-    };
-    Some(Span { low: code.clone(), high: code, single: hasher.finish().max(1) })
+fn everywhere() -> Keys {
+    (Code::default(), Code::greatest())
 }
 
 #[cfg(test)]
@@ -185,25 +329,31 @@ mod tests {
     use crate::domain::{mixed_tests, number_tests, pattern_tests};
     use enroute_filter::Comparison;
 
-    /// What the index relies on.
     #[test]
-    fn a_test_that_covers_another_spans_it() {
+    fn a_test_that_covers_another_is_where_the_other_looks_for_it() {
         let long = "x".repeat(2 * MAX_STRING);
         let mut tests = [number_tests(), mixed_tests(), pattern_tests()].concat();
-        for string in ["", "a", "\0", "é"].map(|end| format!("{long}{end}")) {
-            tests.extend(
-                [Comparison::Eq, Comparison::Ge, Comparison::Lt].map(|comparison| Test::compare(comparison, &*string)),
-            );
-            tests.push(Test::prefix(&string));
+        for beginning in ["", "a common", "a common beginning", &long] {
+            for string in ["", "a", "b", "\0", "é"].map(|end| format!("{beginning}{end}")) {
+                let comparisons = [Comparison::Eq, Comparison::Ge, Comparison::Lt];
+                tests.extend(comparisons.map(|comparison| Test::compare(comparison, &*string)));
+                tests.push(Test::between(&*string, &*format!("{string}bc")));
+                tests.push(Test::prefix(&string));
+            }
         }
+        for low in [-1e300, -70_000.0, -3.0, 0.0, 0.1, 17.0, 1e18] {
+            tests.extend([0.0, 0.1, 5.0, 90_000.0, 1e30].map(|width| Test::between(low, low + width)));
+        }
+        tests.retain(|test| !test.is_never());
+        let contains = |keys: Option<Keys>, key: Code| keys.is_some_and(|(first, last)| first <= key && key <= last);
         let mut covering = 0;
         for upper in &tests {
             for lower in tests.iter().filter(|lower| upper.covers(lower)) {
                 let (outer, inner) = (Span::of(upper), Span::of(lower));
-                let cell = outer.cell();
-                assert_eq!(inner.cells_at([cell.level].into_iter()).next(), Some(cell), "{upper:?} and {lower:?}");
-                assert!((&outer.low..=&outer.high).contains(&&inner.low), "{upper:?} and {lower:?}");
-                assert!(outer.single == 0 || outer == inner, "{upper:?} and {lower:?}");
+                let (outer_group, inner_group) = (outer.group, inner.group);
+                assert!(outer.outline().may_contain(inner.outline()), "{upper:?} and {lower:?}");
+                assert!(contains(inner.keys_of_covering(outer_group), outer.clone().key()), "{upper:?} and {lower:?}");
+                assert!(contains(outer.keys_of_covered(inner_group), inner.key()), "{upper:?} and {lower:?}");
                 covering += 1;
             }
         }

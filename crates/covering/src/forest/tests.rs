@@ -2,6 +2,20 @@ use super::*;
 use crate::domain::{conjunction, mixed_tests, number_tests, pattern_tests, single};
 use enroute_filter::{Comparison, Constraint, Test};
 use proptest::prelude::*;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+thread_local! {
+    /// How often two conjunctions were compared: what a change costs, whatever the machine.
+    pub(super) static COMPARISONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many comparisons something takes.
+fn comparisons(work: impl FnOnce()) -> u64 {
+    let before = COMPARISONS.get();
+    work();
+    COMPARISONS.get() - before
+}
 
 /// The truth: who wants what, and nothing else.
 #[derive(Default)]
@@ -29,7 +43,7 @@ impl Model {
 }
 
 fn roots(forest: &Forest) -> BTreeSet<Conjunction> {
-    forest.roots().map(|root| Conjunction::clone(root)).collect()
+    forest.roots().cloned().collect()
 }
 
 /// The difference of two sets of roots, as the forest should have told it.
@@ -39,24 +53,26 @@ fn change(before: &BTreeSet<Conjunction>, after: &BTreeSet<Conjunction>) -> Root
 }
 
 fn assert_invariants(forest: &Forest) {
-    assert_eq!(forest.ids.len(), forest.nodes.len());
-    for (&id, node) in &forest.nodes {
-        assert_eq!(forest.ids.get(&node.conjunction), Some(&id));
-        assert!(!node.owners.is_empty());
-        assert_eq!(node.parent.is_none(), forest.roots.contains(&node.conjunction));
-        for &child in &node.children {
-            assert_eq!(forest.node(child).parent, Some(id));
-            assert!(covers(&node.conjunction, &forest.node(child).conjunction));
-        }
-        if let Some(parent) = node.parent {
-            assert!(forest.node(parent).children.contains(&id));
+    let nodes = &forest.nodes;
+    let mut hanging = 0;
+    let mut trees: Vec<NodeId> = nodes.roots().collect();
+    assert_eq!(trees.len(), forest.root_count);
+    while let Some(parent) = trees.pop() {
+        assert_eq!(nodes.find(nodes.conjunction(parent)), Some(parent));
+        hanging += 1;
+        for child in nodes.children(parent) {
+            assert_eq!(nodes.parent(child), Some(parent));
+            assert!(covers(nodes.conjunction(parent), nodes.conjunction(child)));
+            trees.push(child);
         }
     }
+    assert_eq!(hanging, nodes.len());
 }
 
 fn assert_is_as_new(forest: &Forest) {
-    let unused = Forest { next_id: forest.next_id, ..Forest::new() };
-    assert_eq!(format!("{forest:?}"), format!("{unused:?}"));
+    let memory = |forest: &Forest| format!("{:?} {:?}", forest.nodes.capacity(), forest.index);
+    assert_eq!(memory(forest), memory(&Forest::new()));
+    assert!(forest.is_empty());
 }
 
 /// An owner, a conjunction of the pool, and whether it is inserted or removed.
@@ -212,4 +228,67 @@ fn many_unrelated_below_one_cover() {
         assert_eq!(forest.remove(owner, &below(index)).removed.len(), 1);
     }
     assert_is_as_new(&forest);
+}
+
+/// Roots over many children that have nothing to do with one another, among many more roots, leave one after the other.
+#[test]
+fn a_storm_of_removals_compares_each_child_with_few() {
+    let topic = |index: i64| single("topic", Test::compare(Comparison::Eq, index));
+    let below = |topic: i64, index: i64| {
+        let constraints = [
+            Constraint::compare("topic", Comparison::Eq, topic),
+            Constraint::new("place", Test::between(10 * index, 10 * index + 5)),
+        ];
+        Conjunction::new(constraints).expect("satisfiable")
+    };
+    let (topics, children) = (5, 500);
+    let mut forest = Forest::new();
+    for topic in 0..20 {
+        (0..children).for_each(|index| drop(forest.insert(1, &below(topic, index))));
+    }
+    (0..topics).for_each(|index| drop(forest.insert(2, &topic(index))));
+    let compared = comparisons(|| {
+        for index in 0..topics {
+            assert_eq!(forest.remove(2, &topic(index)).added.len(), children as usize);
+        }
+    });
+    let moved = (topics * children) as u64;
+    assert!(compared < 3 * moved, "{compared} comparisons for {moved} children");
+}
+
+/// Boxes of which none covers another, though each overlaps many.
+#[test]
+fn boxes_are_compared_with_few_others() {
+    let side = |start: i64| Test::between(start, start + 100);
+    let mut forest = Forest::new();
+    let compared = comparisons(|| {
+        for index in 0..2_000 {
+            let constraints =
+                [Constraint::new("x", side(index * 7 % 1_000)), Constraint::new("y", side(index * 11 % 1_009))];
+            forest.insert(1, &Conjunction::new(constraints).expect("satisfiable"));
+        }
+    });
+    assert_eq!(forest.root_count(), 2_000);
+    assert!(compared < 2_000, "{compared} comparisons");
+}
+
+/// Of two bounds each, the children of a root that leaves are placed without going through all pairs; nor is there much to do
+/// when those leave that take its place.
+#[test]
+fn children_with_two_bounds_are_compared_with_few() {
+    let bounds = |x: i64, y: i64| {
+        let constraints = [Constraint::compare("x", Comparison::Ge, x), Constraint::compare("y", Comparison::Ge, y)];
+        Conjunction::new(constraints).expect("satisfiable")
+    };
+    let mut forest = Forest::new();
+    forest.insert(1, &bounds(0, 0));
+    (1..=2_000).for_each(|index| drop(forest.insert(1, &bounds(index, index * 977 % 2_003))));
+    let mut leaving = bounds(0, 0);
+    let compared = comparisons(|| {
+        for _ in 0..100 {
+            forest.remove(1, &leaving);
+            leaving = forest.roots().next().expect("many are left").clone();
+        }
+    });
+    assert!(compared < 20_000, "{compared} comparisons");
 }

@@ -1,0 +1,177 @@
+//! The predicates of one attribute, ordered by covering.
+//!
+//! What a conjunction says of the attribute is a predicate, seen as the [`Span`](crate::span::Span) of its values. Equal
+//! predicates lie together, and the order is such that both those that may cover a given predicate and those that it may
+//! cover are a few ranges, found by binary search:
+//!
+//! - `>=` (or `<=`) is a chain: each predicate covers all that follow (or precede) it;
+//! - points lie in the order of their values, so that those under a range follow one another;
+//! - intervals are grouped by how many digits their two ends have in common. Those that hold a value begin, in each group, in
+//!   the cell of so many digits that holds the value, and not behind it. A prefix of a string is such an interval: it lies
+//!   with the other prefixes of its length.
+//!
+//! So the forest is kept without nodes and edges: a sorted list is a chain, and a binary search walks it.
+//!
+//! The list is cut into blocks. Only the first key of each is kept; a block is not sorted within, so that a user takes eight
+//! bytes, and what is looked up is a few users more than asked for. They are candidates, to be verified in any case.
+
+use crate::span::{Code, Group, Keys};
+use std::ops::Range;
+
+/// A block with more users is cut in half.
+const MAX_BLOCK: usize = 256;
+
+/// Two neighbours with fewer users in all become one.
+const MIN_BLOCK: usize = 64;
+
+/// Somebody who has a predicate on the attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct User {
+    /// The number the owner of the forest knows it by.
+    pub(crate) id: u32,
+    /// Tells at a glance of which attributes it speaks.
+    pub(crate) signature: u32,
+}
+
+/// The place of a predicate in the order.
+pub(crate) type Key = (Group, Code);
+
+/// See the [module page](self).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PredicateForest {
+    /// Sorted by their first keys.
+    blocks: Vec<Block>,
+    /// How many users each group has, sorted; none of them 0.
+    groups: Vec<(Group, usize)>,
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    /// Not greater than the key of any user here or in a later block, and greater than those before.
+    first: (Key, u32),
+    users: Vec<User>,
+}
+
+impl PredicateForest {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Adds a user of a predicate; `key_of` says the key of any user.
+    pub(crate) fn insert(&mut self, user: User, key: Key, key_of: impl Fn(u32) -> Key) {
+        match self.groups.binary_search_by_key(&key.0, |(group, _)| *group) {
+            Ok(index) => self.groups[index].1 += 1,
+            Err(index) => self.groups.insert(index, (key.0, 1)),
+        }
+        let full_key = (key, user.id);
+        if self.blocks.is_empty() {
+            self.blocks.push(Block { first: full_key, users: vec![user] });
+            return;
+        }
+        let index = self.block_of(&full_key);
+        let block = &mut self.blocks[index];
+        if full_key < block.first {
+            block.first = full_key;
+        }
+        // Grown by little, as there are millions of users.
+        if block.users.len() == block.users.capacity() {
+            block.users.reserve_exact(block.users.len() / 8 + 1);
+        }
+        block.users.push(user);
+        if block.users.len() > MAX_BLOCK {
+            self.cut(index, key_of);
+        }
+    }
+
+    /// Removes a user that [`insert`](Self::insert) was told of under the same key.
+    pub(crate) fn remove(&mut self, id: u32, key: Key) {
+        if let Ok(index) = self.groups.binary_search_by_key(&key.0, |(group, _)| *group) {
+            self.groups[index].1 -= 1;
+            if self.groups[index].1 == 0 {
+                self.groups.remove(index);
+            }
+        }
+        let index = self.block_of(&(key, id));
+        let users = &mut self.blocks[index].users;
+        let at = users.iter().position(|user| user.id == id).expect("users are in the block of their key");
+        users.swap_remove(at);
+        if users.is_empty() {
+            self.blocks.remove(index);
+        } else if users.len() < MIN_BLOCK {
+            self.join(index);
+        }
+    }
+
+    /// Cuts a block in half.
+    fn cut(&mut self, index: usize, key_of: impl Fn(u32) -> Key) {
+        let users = std::mem::take(&mut self.blocks[index].users);
+        let mut sorted: Vec<((Key, u32), User)> =
+            users.into_iter().map(|user| ((key_of(user.id), user.id), user)).collect();
+        sorted.sort_unstable();
+        let mut upper = sorted.split_off(sorted.len() / 2);
+        let users = upper.iter().map(|(_, user)| *user).collect();
+        let first = upper.swap_remove(0).0;
+        self.blocks[index].users = sorted.into_iter().map(|(_, user)| user).collect();
+        self.blocks.insert(index + 1, Block { first, users });
+    }
+
+    /// Joins a block with the next one if both are small, and lets go of memory it no longer needs.
+    fn join(&mut self, index: usize) {
+        let has_small_neighbour = |left: usize| {
+            self.blocks
+                .get(left)
+                .zip(self.blocks.get(left + 1))
+                .is_some_and(|(left, right)| left.users.len() + right.users.len() <= MIN_BLOCK)
+        };
+        let left = [Some(index), index.checked_sub(1)].into_iter().flatten().find(|&left| has_small_neighbour(left));
+        let index = match left {
+            Some(left) => {
+                let right = self.blocks.remove(left + 1);
+                self.blocks[left].users.extend(right.users);
+                left
+            }
+            None => index,
+        };
+        let users = &mut self.blocks[index].users;
+        if users.len() < users.capacity() / 2 {
+            users.shrink_to(users.len() + users.len() / 8);
+        }
+    }
+
+    /// The block that holds a key, or would.
+    fn block_of(&self, key: &(Key, u32)) -> usize {
+        self.blocks.partition_point(|block| block.first <= *key).saturating_sub(1)
+    }
+
+    /// The blocks with what `keys` names, group by group, ascending and apart, and how many users are in them.
+    pub(crate) fn find(&self, keys: impl Fn(Group) -> Option<Keys>) -> Found {
+        let mut found = Found::default();
+        for &(group, _) in &self.groups {
+            let Some((first, last)) = keys(group) else { continue };
+            let begin = self.block_of(&((group, first), 0));
+            let last = ((group, last), u32::MAX);
+            let end = self.blocks.partition_point(|block| block.first <= last);
+            let visited = found.runs.last().map_or(0, |run: &Range<usize>| run.end);
+            let run = begin.max(visited)..end;
+            if run.is_empty() {
+                continue;
+            }
+            found.users += self.blocks[run.clone()].iter().map(|block| block.users.len()).sum::<usize>();
+            found.runs.push(run);
+        }
+        found
+    }
+
+    /// The users in some of its blocks.
+    pub(crate) fn users<'a>(&'a self, found: &'a Found) -> impl Iterator<Item = &'a User> {
+        found.runs.iter().flat_map(|run| &self.blocks[run.clone()]).flat_map(|block| &block.users)
+    }
+}
+
+/// Blocks that hold what was looked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    runs: Vec<Range<usize>>,
+    /// How many users they hold.
+    pub(crate) users: usize,
+}
