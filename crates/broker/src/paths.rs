@@ -4,7 +4,7 @@
 //! the second sum no two paths are equal (but by an accident of hashing), so that the best path from a to b is the best
 //! path from b to a, and each part of a best path is a best path: what one broker expects another to do, the other does.
 
-use crate::{BrokerId, LinkEnd, LinkState};
+use crate::{BrokerId, LinkState};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -18,11 +18,19 @@ pub(crate) struct Distance {
     tie: u64,
 }
 
+impl Distance {
+    fn plus(self, link: Distance) -> Distance {
+        Distance { cost: self.cost.saturating_add(link.cost), tie: self.tie.saturating_add(link.tie) }
+    }
+}
+
 /// How to reach a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     /// The neighbour on the path.
     pub(crate) next_hop: BrokerId,
+    /// The last broker before the destination; oneself if that is a neighbour.
+    parent: BrokerId,
     /// The length of the path.
     pub(crate) distance: Distance,
     /// The number of its links.
@@ -38,45 +46,181 @@ fn pair_hash(a: BrokerId, b: BrokerId) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&bytes) >> 16
 }
 
-/// The cost of the edge from a broker to the neighbour at `end`, if the neighbour lists it too and speaks of the same lives
-/// of the two.
-fn edge_cost(from: BrokerId, end: &LinkEnd, neighbour: &LinkState) -> Option<u64> {
-    let back = neighbour.links.binary_search_by_key(&from, |link| link.neighbour).ok()?;
-    let back = &neighbour.links[back];
-    (back.nonce == end.nonce).then(|| u64::from(end.cost.max(back.cost).max(1)))
+/// The records that the routes are computed from.
+pub(crate) type Records = BTreeMap<BrokerId, Arc<LinkState>>;
+
+/// Routes from one broker to all that can be reached, kept up to date record by record.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    me: BrokerId,
+    /// By destination; oneself not among them.
+    routes: BTreeMap<BrokerId, Route>,
 }
 
-/// The routes from `me` to all brokers that can be reached, itself not among them. O((brokers + links) log brokers).
-pub(crate) fn shortest_paths(me: BrokerId, records: &BTreeMap<BrokerId, Arc<LinkState>>) -> BTreeMap<BrokerId, Route> {
-    let mut routes = BTreeMap::new();
-    let mut queue = BinaryHeap::from([Reverse((Distance::default(), me, me, 0u16))]);
-    while let Some(Reverse((distance, broker, next_hop, hops))) = queue.pop() {
-        if (broker == me && hops > 0) || routes.contains_key(&broker) {
-            continue;
+/// An offer to reach a broker over a neighbour of it: length of the path, the broker, the neighbour.
+type Offer = Reverse<(Distance, BrokerId, BrokerId)>;
+
+impl Routes {
+    pub(crate) fn new(me: BrokerId) -> Routes {
+        Routes { me, routes: BTreeMap::new() }
+    }
+
+    pub(crate) fn get(&self, broker: BrokerId) -> Option<&Route> {
+        self.routes.get(&broker)
+    }
+
+    /// All brokers that can be reached, in order; oneself not among them.
+    pub(crate) fn destinations(&self) -> impl Iterator<Item = BrokerId> {
+        self.routes.keys().copied()
+    }
+
+    /// Takes in that some records are other ones than before (of each: what it was, if there was one), and returns for each
+    /// broker whose route changed the route it had.
+    ///
+    /// What hangs, in the tree of all best paths, on a link that is gone or costs something else is cut off; then the shortest
+    /// offers first, as Dijkstra's algorithm has it, brokers are reached anew that were cut off or can be reached better. So the
+    /// cost is about that of the routes that change and the links at their ends, times a logarithm; not that of all brokers.
+    pub(crate) fn update(
+        &mut self,
+        changed: &BTreeMap<BrokerId, Option<Arc<LinkState>>>,
+        records: &Records,
+    ) -> BTreeMap<BrokerId, Option<Route>> {
+        let mut before = BTreeMap::new();
+        for (&origin, old) in changed {
+            self.cut_changed_links(origin, old.as_deref(), records, &mut before);
         }
-        if broker != me {
-            routes.insert(broker, Route { next_hop, distance, hops });
+        let mut offers = BinaryHeap::new();
+        for &broker in before.keys() {
+            self.each_edge(broker, records, |neighbour, link| self.offer(neighbour, broker, link, &mut offers));
         }
-        let Some(record) = records.get(&broker) else { continue };
-        for end in &record.links {
-            let Some(cost) = records.get(&end.neighbour).and_then(|other| edge_cost(broker, end, other)) else {
-                continue;
-            };
-            let onward = Distance {
-                cost: distance.cost.saturating_add(cost),
-                tie: distance.tie.saturating_add(pair_hash(broker, end.neighbour)),
-            };
-            let first = if broker == me { end.neighbour } else { next_hop };
-            queue.push(Reverse((onward, end.neighbour, first, hops.saturating_add(1))));
+        for &origin in changed.keys() {
+            self.each_edge(origin, records, |neighbour, link| {
+                self.offer(neighbour, origin, link, &mut offers);
+                self.offer(origin, neighbour, link, &mut offers);
+            });
+        }
+        self.take_offers(offers, records, &mut before);
+        before.retain(|broker, old| self.routes.get(broker) != old.as_ref());
+        before
+    }
+
+    /// Cuts off the origin of a changed record, and all that hangs on it, where the link to the parent is not what it was.
+    fn cut_changed_links(
+        &mut self,
+        origin: BrokerId,
+        old: Option<&LinkState>,
+        records: &Records,
+        before: &mut BTreeMap<BrokerId, Option<Route>>,
+    ) {
+        let children = old.iter().flat_map(|old| &old.links).map(|link| link.neighbour);
+        let on_it: Vec<BrokerId> =
+            children.filter(|child| self.parent(*child) == Some(origin)).chain([origin]).collect();
+        for child in on_it {
+            let Some(route) = self.routes.get(&child) else { continue };
+            let present = edge(route.parent, child, records);
+            if present.is_none_or(|link| self.distance(route.parent).map(|to| to.plus(link)) != Some(route.distance)) {
+                self.cut(child, records, before);
+            }
         }
     }
-    routes
+
+    /// Cuts off a broker and all that hangs on it.
+    fn cut(&mut self, broker: BrokerId, records: &Records, before: &mut BTreeMap<BrokerId, Option<Route>>) {
+        let mut cut = vec![broker];
+        while let Some(broker) = cut.pop() {
+            let Some(route) = self.routes.remove(&broker) else { continue };
+            before.entry(broker).or_insert(Some(route));
+            let links = records.get(&broker).into_iter().flat_map(|record| &record.links);
+            let hangs_on_it = |child: &BrokerId| self.parent(*child) == Some(broker);
+            cut.extend(links.map(|link| link.neighbour).filter(hangs_on_it));
+        }
+    }
+
+    /// Takes the shortest offers first, each where it is better than what there is, and makes those that follow from it.
+    fn take_offers(
+        &mut self,
+        mut offers: BinaryHeap<Offer>,
+        records: &Records,
+        before: &mut BTreeMap<BrokerId, Option<Route>>,
+    ) {
+        while let Some(Reverse((distance, broker, parent))) = offers.pop() {
+            if self.distance(broker).is_some_and(|present| present <= distance) {
+                continue;
+            }
+            let route = match self.routes.get(&parent) {
+                Some(onto) => Route { next_hop: onto.next_hop, parent, distance, hops: onto.hops.saturating_add(1) },
+                None => Route { next_hop: broker, parent, distance, hops: 1 },
+            };
+            let old = self.routes.insert(broker, route);
+            before.entry(broker).or_insert(old);
+            self.each_edge(broker, records, |neighbour, link| self.offer(broker, neighbour, link, &mut offers));
+        }
+    }
+
+    /// Offers `from` as the parent of `to`, if that is better than what there is.
+    fn offer(&self, from: BrokerId, to: BrokerId, link: Distance, offers: &mut BinaryHeap<Offer>) {
+        let Some(distance) = self.distance(from).map(|to_it| to_it.plus(link)) else { return };
+        if self.distance(to).is_none_or(|present| distance < present) {
+            offers.push(Reverse((distance, to, from)));
+        }
+    }
+
+    /// Calls with each neighbour of a broker and the length of the link.
+    fn each_edge(&self, broker: BrokerId, records: &Records, mut each: impl FnMut(BrokerId, Distance)) {
+        for link in records.get(&broker).into_iter().flat_map(|record| &record.links) {
+            if let Some(length) = edge(broker, link.neighbour, records) {
+                each(link.neighbour, length);
+            }
+        }
+    }
+
+    /// How far a broker is; none if it cannot be reached.
+    fn distance(&self, broker: BrokerId) -> Option<Distance> {
+        if broker == self.me { Some(Distance::default()) } else { Some(self.routes.get(&broker)?.distance) }
+    }
+
+    /// The last broker before this one on the path to it.
+    fn parent(&self, broker: BrokerId) -> Option<BrokerId> {
+        self.routes.get(&broker).map(|route| route.parent)
+    }
+}
+
+/// The length of the link between two brokers, if both list it and speak of the same lives of the two.
+fn edge(a: BrokerId, b: BrokerId, records: &Records) -> Option<Distance> {
+    let end = |from: BrokerId, to: BrokerId| {
+        let links = &records.get(&from)?.links;
+        links.binary_search_by_key(&to, |link| link.neighbour).ok().map(|place| links[place])
+    };
+    let (there, back) = (end(a, b)?, end(b, a)?);
+    let cost = u64::from(there.cost.max(back.cost).max(1));
+    (there.nonce == back.nonce).then(|| Distance { cost, tie: pair_hash(a, b) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Version;
+    use crate::{LinkEnd, Version};
+
+    /// Dijkstra's algorithm from nothing: what the routes kept up to date must be.
+    fn shortest_paths(me: BrokerId, records: &Records) -> BTreeMap<BrokerId, Route> {
+        let mut routes = BTreeMap::new();
+        let mut queue = BinaryHeap::from([Reverse((Distance::default(), me, me, me, 0u16))]);
+        while let Some(Reverse((distance, broker, parent, next_hop, hops))) = queue.pop() {
+            if (broker == me && hops > 0) || routes.contains_key(&broker) {
+                continue;
+            }
+            if broker != me {
+                routes.insert(broker, Route { next_hop, parent, distance, hops });
+            }
+            for end in records.get(&broker).into_iter().flat_map(|record| &record.links) {
+                if let Some(link) = edge(broker, end.neighbour, records) {
+                    let first = if broker == me { end.neighbour } else { next_hop };
+                    queue.push(Reverse((distance.plus(link), end.neighbour, broker, first, hops + 1)));
+                }
+            }
+        }
+        routes
+    }
 
     fn network(edges: &[(u64, u64, u32)]) -> BTreeMap<BrokerId, Arc<LinkState>> {
         let mut links: BTreeMap<BrokerId, Vec<LinkEnd>> = BTreeMap::new();
@@ -119,12 +263,11 @@ mod tests {
             }
             let record = &records[&last];
             for end in &record.links {
-                let Some(cost) = edge_cost(last, end, &records[&end.neighbour]) else { continue };
+                let Some(link) = edge(last, end.neighbour, records) else { continue };
                 if !path.contains(&end.neighbour) {
                     let mut path = path.clone();
                     path.push(end.neighbour);
-                    let tie = distance.tie + pair_hash(last, end.neighbour);
-                    stack.push((Distance { cost: distance.cost + cost, tie }, path));
+                    stack.push((distance.plus(link), path));
                 }
             }
         }
@@ -155,5 +298,65 @@ mod tests {
         records.insert(BrokerId(3), Arc::new(half));
         let routes = shortest_paths(BrokerId(1), &records);
         assert_eq!(routes.keys().copied().collect::<Vec<_>>(), [BrokerId(2)]);
+    }
+
+    /// Random changes of random networks, several at once: the routes kept up to date are those computed from nothing, and what
+    /// is said to have changed is what has.
+    #[test]
+    fn updates_give_what_a_computation_from_nothing_gives() {
+        let mut random = 1_u64;
+        let mut below = move |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % bound
+        };
+        let (mut cut_off, mut moved) = (0, 0);
+        for _ in 0..60 {
+            let brokers = 3 + below(12);
+            let me = BrokerId(1);
+            let (mut records, mut routes) = (Records::new(), Routes::new(me));
+            for _ in 0..60 {
+                let mut changed = BTreeMap::new();
+                for _ in 0..=below(3) {
+                    let origin = BrokerId(1 + below(brokers));
+                    let old = records.get(&origin).cloned();
+                    let neighbours: Vec<BrokerId> = (1..=brokers).map(BrokerId).filter(|id| *id != origin).collect();
+                    let keep = below(4) > 0;
+                    let links = neighbours.into_iter().filter_map(|neighbour| {
+                        let held =
+                            old.as_ref().and_then(|old| old.links.iter().find(|link| link.neighbour == neighbour));
+                        match held {
+                            Some(link) if keep && below(6) > 0 => Some(*link),
+                            _ if below(3) > 0 => None,
+                            // Now and then the ends speak of different lives.
+                            _ => {
+                                Some(LinkEnd { neighbour, cost: 1 + below(3) as u32, nonce: u64::from(below(9) == 0) })
+                            }
+                        }
+                    });
+                    let record = LinkState {
+                        origin,
+                        peer_id: "".into(),
+                        start_nonce: 0,
+                        version: Version::default(),
+                        starting: false,
+                        addresses: vec![],
+                        links: links.collect(),
+                    };
+                    records.insert(origin, Arc::new(record));
+                    changed.entry(origin).or_insert(old);
+                }
+                let old_routes = routes.routes.clone();
+                let before = routes.update(&changed, &records);
+                let expected = shortest_paths(me, &records);
+                assert_eq!(routes.routes, expected);
+                for broker in (1..=brokers).map(BrokerId) {
+                    let (old, new) = (old_routes.get(&broker), expected.get(&broker));
+                    assert_eq!(before.get(&broker), (old != new).then(|| old.copied()).as_ref());
+                    cut_off += u32::from(old.is_some() && new.is_none());
+                    moved += u32::from(old.is_some() && new.is_some() && old != new);
+                }
+            }
+        }
+        assert!(cut_off > 500 && moved > 2_000, "the changes are to matter: {cut_off} {moved}");
     }
 }

@@ -1,11 +1,11 @@
 //! What is known of all brokers: their link states, their scopes, and the routes that follow.
 
-use crate::paths::{Route, shortest_paths};
+use crate::paths::{Records, Route, Routes};
 use crate::scope::MAX_FILTERS;
 use crate::{AnnouncedFilter, BrokerId, Held, LinkState, Scope, ScopeRecord, Time, Version};
 use enroute_covering::overlaps;
 use enroute_filter::Conjunction;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A scope with its filters decoded.
@@ -94,14 +94,17 @@ pub(crate) struct RouteChange {
 pub(crate) struct Topology {
     me: BrokerId,
     capacity: usize,
-    link_states: BTreeMap<BrokerId, Arc<LinkState>>,
+    link_states: Records,
     known: BTreeMap<BrokerId, Known>,
-    routes: BTreeMap<BrokerId, Route>,
+    routes: Routes,
+    /// The brokers of which something is new since the routes were computed, and the link states they had then.
+    changed: BTreeMap<BrokerId, Option<Arc<LinkState>>>,
 }
 
 impl Topology {
     pub(crate) fn new(me: BrokerId, capacity: usize) -> Topology {
-        Topology { me, capacity, link_states: BTreeMap::new(), known: BTreeMap::new(), routes: BTreeMap::new() }
+        let (link_states, known, changed) = (Records::new(), BTreeMap::new(), BTreeMap::new());
+        Topology { me, capacity, link_states, known, routes: Routes::new(me), changed }
     }
 
     pub(crate) fn link_state(&self, broker: BrokerId) -> Option<&Arc<LinkState>> {
@@ -128,12 +131,12 @@ impl Topology {
     }
 
     pub(crate) fn route(&self, broker: BrokerId) -> Option<&Route> {
-        self.routes.get(&broker)
+        self.routes.get(broker)
     }
 
     /// All brokers that there is a path to, in order of their ids; oneself not among them.
     pub(crate) fn reachable(&self) -> impl Iterator<Item = BrokerId> {
-        self.routes.keys().copied()
+        self.routes.destinations()
     }
 
     /// The neighbours of all that can be reached, as these list them: among them those that do not list the link yet.
@@ -162,7 +165,7 @@ impl Topology {
     /// What can be offered to a new neighbour: the origins that there is a path to, and oneself.
     pub(crate) fn offer(&self) -> Vec<Held> {
         let held = |(&origin, record): (&BrokerId, &Arc<LinkState>)| {
-            let offered = origin == self.me || self.routes.contains_key(&origin);
+            let offered = origin == self.me || self.routes.get(origin).is_some();
             offered.then(|| Held { origin, links: record.version, scope: self.scope_version(origin) })
         };
         self.link_states.iter().filter_map(held).collect()
@@ -195,7 +198,8 @@ impl Topology {
             let Known { unreachable_since, withheld, .. } = *known;
             *known = Known { unreachable_since, withheld, ..Known::default() };
         }
-        self.link_states.insert(origin, record);
+        let old = self.link_states.insert(origin, record);
+        self.changed.entry(origin).or_insert(old);
         Accepted::New { new_life, links_changed }
     }
 
@@ -211,26 +215,29 @@ impl Topology {
             return Accepted::Old;
         }
         let new_life = known.scope_version.incarnation < record.version.incarnation;
+        self.changed.entry(record.origin).or_insert_with(|| self.link_states.get(&record.origin).cloned());
         known.scope_version = record.version;
         known.scope = ScopeView::read(&record.scope);
         known.scope_record = Some(record);
         Accepted::New { new_life, links_changed: false }
     }
 
-    /// Computes the routes anew and says what changed.
+    /// Computes the routes that are other ones now, and says what changed.
     pub(crate) fn update_routes(&mut self, now: Time) -> RouteChange {
-        let routes = shortest_paths(self.me, &self.link_states);
-        let before = std::mem::replace(&mut self.routes, routes);
+        let changed = std::mem::take(&mut self.changed);
+        let before = self.routes.update(&changed, &self.link_states);
         let mut change = RouteChange::default();
-        for (&broker, route) in &self.routes {
-            match before.get(&broker) {
-                None => change.appeared.push(broker),
-                Some(old) if old.next_hop != route.next_hop => change.moved.push(broker),
-                Some(_) => {}
+        for (&broker, old) in &before {
+            match (old, self.routes.get(broker)) {
+                (None, Some(_)) => change.appeared.push(broker),
+                (Some(old), Some(new)) if old.next_hop != new.next_hop => change.moved.push(broker),
+                (Some(_) | None, Some(_) | None) => {}
             }
         }
-        for (&broker, known) in &mut self.known {
-            let reachable = broker == self.me || self.routes.contains_key(&broker);
+        let judged: BTreeSet<BrokerId> = before.keys().chain(changed.keys()).copied().collect();
+        for broker in judged {
+            let reachable = broker == self.me || self.routes.get(broker).is_some();
+            let Some(known) = self.known.get_mut(&broker) else { continue };
             if reachable {
                 known.unreachable_since = None;
             } else if known.unreachable_since.is_none() {
