@@ -109,32 +109,34 @@ impl Conjunction {
         constraints.map(Conjunction::from_sorted)
     }
 
-    /// What matches either, if the two differ in one constraint only, and one conjunction says so.
-    pub(crate) fn merged(&self, other: &Conjunction) -> Option<Conjunction> {
-        if self.constraints.len() != other.constraints.len() {
-            return None;
-        }
-        let mut differing = None;
-        for (index, (mine, theirs)) in self.constraints.iter().zip(other.constraints.iter()).enumerate() {
-            if mine.attribute() != theirs.attribute() || (mine != theirs && differing.is_some()) {
+    /// What matches any of some conjunctions, if they differ in one constraint only and one conjunction says so.
+    ///
+    /// Linear in their sizes, apart from sorting and from patterns, which are compared each with each.
+    pub fn union(conjunctions: &[&Conjunction]) -> Option<Conjunction> {
+        let (first, others) = conjunctions.split_first()?;
+        let differs = |(mine, theirs): (&Constraint, &Constraint)| mine != theirs;
+        let mut differing =
+            others.iter().map(|other| first.constraints.iter().zip(&*other.constraints).position(differs));
+        let index = differing.find_map(|index| index).unwrap_or(first.constraints.len());
+        let (before, behind) = first.constraints.split_at(index);
+        let Some((constraint, behind)) = behind.split_first() else {
+            // All are the same, unless some say more than the first.
+            return others.iter().all(|other| other == first).then(|| Conjunction::clone(first));
+        };
+        let mut tests = vec![constraint.test()];
+        for other in others {
+            let constraints = other.constraints.get(..index)?.eq(before).then(|| &other.constraints[index..])?;
+            let (theirs, theirs_behind) = constraints.split_first()?;
+            if theirs.attribute() != constraint.attribute() || theirs_behind != behind {
                 return None;
             }
-            if mine != theirs {
-                differing = Some((index, mine, theirs));
-            }
+            tests.push(theirs.test());
         }
-        let Some((index, mine, theirs)) = differing else { return Some(self.clone()) };
-        let mut constraints = self.constraints.to_vec();
-        match (mine.test(), theirs.test()) {
-            // Absent or present: the attribute may be anything.
-            (Test::Absent, Test::Present) | (Test::Present, Test::Absent) => {
-                constraints.remove(index);
-            }
-            (mine_test, theirs_test) => {
-                constraints[index] = Constraint::new(mine.attribute().clone(), mine_test.union(theirs_test)?);
-            }
-        }
-        Some(Conjunction::from_sorted(constraints))
+        // Absent or present: the attribute may be anything.
+        let is_anything = tests.contains(&&Test::Absent) && tests.contains(&&Test::Present);
+        let union = if is_anything { None } else { Some(Test::union_of(&tests)?) };
+        let union = union.map(|test| Constraint::new(Arc::clone(constraint.attribute()), test));
+        Some(Conjunction::from_sorted(before.iter().cloned().chain(union).chain(behind.iter().cloned()).collect()))
     }
 }
 

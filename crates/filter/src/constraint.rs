@@ -193,11 +193,25 @@ impl Test {
 
     /// What passes either; `None` if no one test says so, as of [`Test::Absent`] and a set.
     pub fn union(&self, other: &Test) -> Option<Test> {
-        match (self, other) {
-            (Test::Absent, Test::Absent) => Some(Test::Absent),
-            (Test::Present, Test::Present | Test::In(_)) | (Test::In(_), Test::Present) => Some(Test::Present),
-            (Test::In(mine), Test::In(theirs)) => Some(Test::In(mine.union(theirs))),
-            (Test::Absent, Test::Present | Test::In(_)) | (Test::Present | Test::In(_), Test::Absent) => None,
+        Test::union_of(&[self, other])
+    }
+
+    /// What passes any; `None` if no one test says so, as of [`Test::Absent`] and a set. Nothing, if there are no tests.
+    pub fn union_of(tests: &[&Test]) -> Option<Test> {
+        let mut sets = Vec::with_capacity(tests.len());
+        let (mut absent, mut present) = (false, false);
+        for test in tests {
+            match test {
+                Test::Absent => absent = true,
+                Test::Present => present = true,
+                Test::In(set) => sets.push(set),
+            }
+        }
+        match (absent, present) {
+            (true, true) => None,
+            (true, false) => sets.is_empty().then_some(Test::Absent),
+            (false, true) => Some(Test::Present),
+            (false, false) => Some(Test::In(ValueSet::union_of(&sets))),
         }
     }
 }

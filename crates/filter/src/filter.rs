@@ -71,7 +71,9 @@ impl Filter {
         let irreducible = || {
             conjunctions.iter().enumerate().all(|(index, one)| {
                 let mut others = conjunctions[index + 1..].iter();
-                others.all(|other| !one.covers(other) && !other.covers(one) && one.merged(other).is_none())
+                others.all(|other| {
+                    !one.covers(other) && !other.covers(one) && Conjunction::union(&[one, other]).is_none()
+                })
             })
         };
         (sorted && irreducible()).then_some(Filter { conjunctions })
@@ -181,7 +183,7 @@ fn insert(kept: &mut Vec<Conjunction>, mut new: Conjunction) {
             return;
         }
         kept.retain(|old| !new.covers(old));
-        let merged = kept.iter().enumerate().find_map(|(index, old)| Some((index, old.merged(&new)?)));
+        let merged = kept.iter().enumerate().find_map(|(index, old)| Some((index, Conjunction::union(&[old, &new])?)));
         match merged {
             Some((index, merged)) => {
                 kept.remove(index);

@@ -231,3 +231,32 @@ fn bytes_stop_at_the_limit() {
     }
     assert!(long("a").or(&long("a"), &Limits::default()).is_ok());
 }
+
+#[test]
+fn conjunctions_that_differ_in_one_constraint_have_a_union() {
+    let conjunction = |text: &str| {
+        let filter = Filter::parse(text).unwrap();
+        assert_eq!(filter.conjunctions().len(), 1, "{text}");
+        filter.conjunctions()[0].clone()
+    };
+    for (parts, expected) in [
+        (&["a = 1 AND b = 1"][..], Some("a = 1 AND b = 1")),
+        (&["a = 1 AND b = 1", "a = 1 AND b = 1"], Some("a = 1 AND b = 1")),
+        (&["a = 1 AND b = 1", "a = 3 AND b = 1", "a = 'x' AND b = 1"], Some("a IN (1, 3, 'x') AND b = 1")),
+        (&["a < 1 AND b = 1", "a >= 1 AND b = 1", "a < 0 AND b = 1"], Some("(a < 0 OR a >= 0) AND b = 1")),
+        (&["a = 1 AND b = 1", "a = 1 AND b = 1", "a = 1 AND b = 2"], Some("a = 1 AND b IN (1, 2)")),
+        (&["a = 1", "a IS NOT NULL", "a IS NULL"], Some("TRUE")),
+        (&["a = 1", "a IS NULL"], None),
+        (&["a = 1 AND b = 1", "a = 2 AND b = 2"], None),
+        (&["a = 1 AND b = 1", "a = 2 AND b = 1", "a = 1 AND b = 2"], None),
+        (&["a = 1", "a = 1 AND b = 1"], None),
+        (&["a = 1 AND b = 1", "a = 1"], None),
+        (&["a = 1 AND b = 1", "a = 2", "a = 3 AND b = 1"], None),
+        (&["a = 1 AND b = 1", "a = 1 AND c = 1"], None),
+        (&[], None),
+    ] {
+        let conjunctions: Vec<Conjunction> = parts.iter().map(|text| conjunction(text)).collect();
+        let union = Conjunction::union(&conjunctions.iter().collect::<Vec<_>>());
+        assert_eq!(union, expected.map(conjunction), "{parts:?}");
+    }
+}

@@ -119,8 +119,11 @@ impl<P: Line> Intervals<P> {
         later > 0 && !self.0[later - 1].ends_before(point)
     }
 
-    pub(crate) fn union(&self, other: &Self) -> Self {
-        Intervals::merged(self.0.iter().chain(&other.0).cloned().collect())
+    pub(crate) fn union<'a>(sets: impl Iterator<Item = &'a Self>) -> Self
+    where
+        P: 'a,
+    {
+        Intervals::merged(sets.flat_map(|set| &set.0).cloned().collect())
     }
 
     pub(crate) fn intersection(&self, other: &Self) -> Self {

@@ -316,11 +316,17 @@ impl ValueSet {
 
     /// The values that are in either.
     pub fn union(&self, other: &ValueSet) -> ValueSet {
+        ValueSet::union_of(&[self, other])
+    }
+
+    /// The values that are in any of some sets. Sorts their intervals; patterns are compared each with each.
+    pub fn union_of(sets: &[&ValueSet]) -> ValueSet {
+        let no_bools = BoolSet::default();
         ValueSet {
-            bools: self.bools.combine(other.bools, |mine, theirs| mine || theirs),
-            numbers: NumberSet(self.numbers.0.union(&other.numbers.0)),
-            times: TimeSet(self.times.0.union(&other.times.0)),
-            strings: self.strings.union(&other.strings),
+            bools: sets.iter().fold(no_bools, |all, set| all.combine(set.bools, |all, one| all || one)),
+            numbers: NumberSet(Intervals::union(sets.iter().map(|set| &set.numbers.0))),
+            times: TimeSet(Intervals::union(sets.iter().map(|set| &set.times.0))),
+            strings: StringSet::union(sets.iter().map(|set| &set.strings)),
         }
     }
 

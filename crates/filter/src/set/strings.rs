@@ -103,7 +103,7 @@ impl StringTerm {
     fn join(&mut self, other: &StringTerm) -> bool {
         let same_patterns = self.all_of == other.all_of && self.none_of == other.none_of;
         if same_patterns {
-            self.within = self.within.union(&other.within);
+            self.within = Intervals::union([&self.within, &other.within].into_iter());
         }
         same_patterns
     }
@@ -268,9 +268,11 @@ impl StringSet {
             || (!self.terms.is_empty() || !other.terms.is_empty()) && !self.intersection(other).is_empty()
     }
 
-    pub(crate) fn union(&self, other: &StringSet) -> StringSet {
-        let intervals = self.intervals.union(&other.intervals);
-        StringSet { intervals, terms: self.terms.clone() }.with_terms(other.terms.clone())
+    /// The strings that are in any of some sets.
+    pub(crate) fn union<'a>(sets: impl Iterator<Item = &'a StringSet> + Clone) -> StringSet {
+        let intervals = Intervals::union(sets.clone().map(|set| &set.intervals));
+        let terms = sets.flat_map(|set| &set.terms).cloned().collect();
+        StringSet::from(intervals).with_terms(terms)
     }
 
     /// Every term with every term and interval of the other: the terms may multiply.
