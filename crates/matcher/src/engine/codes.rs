@@ -74,6 +74,18 @@ pub(super) fn implied_low(code: u32) -> u32 {
     if code >> 31 == 1 { 0 } else { u32::MAX }
 }
 
+/// The key of a code and a low.
+#[inline]
+pub(super) fn with_low(code: u32, low: u32) -> u64 {
+    u64::from(code) << 32 | u64::from(low)
+}
+
+/// The key of a code with the low that it implies.
+#[inline]
+pub(super) fn implied_key(code: u32) -> u64 {
+    with_low(code, implied_low(code))
+}
+
 /// The code of a string in the order of strings: its first four bytes.
 #[inline]
 pub(super) fn string_code(string: &str) -> u32 {

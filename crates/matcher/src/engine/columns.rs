@@ -1,42 +1,79 @@
-//! Groups: entries of one list with predicates on the same slots, laid out in columns.
+//! Groups: entries of one list with predicates on the same slots, laid out in columns of 16-bit words.
 //!
-//! A column is two bytes for each entry: the first cell and the span of a range, or the mask of a set. Where the event's cell lies
-//! strictly inside all ranges, and nothing else was to be tested, the entry matches, and its row is not needed to know.
+//! A range stands in two columns, as its first position and its span. A set stands in as many as its mask has words, of which
+//! an event looks at one. Where the event's position lies strictly inside all ranges, and nothing else was to be tested, the
+//! entry matches, and its row is not needed to know.
 
 use super::keys::Weighed;
+use super::lists::SURE;
 use super::reading::Reading;
-use super::rows::Kind;
-use super::simd::{LANES, Probe, judge};
-use super::{codes::code_of, lists::SURE};
+use super::rows::{Kind, SHARED};
+use super::simd::{LANES, Probe, Test, Verdict, judge};
+use super::{codes::code_of, table::hash_number};
 use crate::SubscriptionId;
 use std::mem::size_of;
 
-/// The most columns of a group; predicates beyond are tested in the row.
+/// The most predicates that stand in columns; those beyond are tested in the row.
 pub(super) const MOST_COLUMNS: usize = 6;
 /// The most entries of a block, a power of two.
 const BLOCK: usize = 1024;
 
-/// Marks entries whose subscription's id stands beside them.
-const DIRECT: u32 = 1 << 31;
-
-/// What a column is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What a predicate in columns is about, and how many columns it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// A value's cell.
-    Cell,
-    /// A value's code, folded to 16.
-    Code,
-    /// That there is no value.
+    /// A value's position.
+    Range,
+    /// That there is no value, as a range of positions.
     Absence,
+    /// A value's code, up to 16 times so many.
+    Codes(u8),
 }
 
-/// One predicate of an entry as a column takes it.
+impl About {
+    fn columns(self) -> usize {
+        match self {
+            About::Range | About::Absence => 2,
+            About::Codes(words) => usize::from(words),
+        }
+    }
+}
+
+/// One predicate of an entry as columns take it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cellular {
     view: u32,
     about: About,
-    bytes: [u8; 2],
+    words: [u16; 8],
     probability: f32,
+}
+
+impl Cellular {
+    fn new(weighed: &Weighed, probability: f32) -> Cellular {
+        let mut words = [0; 8];
+        let about = match weighed.predicate.kind {
+            Kind::Mask | Kind::WideMask => {
+                let mask = weighed.predicate.mask();
+                (0..8).for_each(|word| words[word] = (mask >> (16 * word)) as u16);
+                About::Codes(match mask.leading_zeros() {
+                    0..64 => 8,
+                    64..112 => 4,
+                    _ => 1,
+                })
+            }
+            Kind::Absent => About::Absence,
+            Kind::Codes
+            | Kind::Keys
+            | Kind::KeysWithLows
+            | Kind::Edges
+            | Kind::Outside
+            | Kind::NotCodes
+            | Kind::Test => About::Range,
+        };
+        if matches!(about, About::Range | About::Absence) {
+            words[..2].copy_from_slice(&weighed.positions);
+        }
+        Cellular { view: weighed.view, about, words, probability }
+    }
 }
 
 /// The predicates of an entry as columns take them, the least likely first.
@@ -52,25 +89,8 @@ impl Shape {
     pub(super) fn new(weighed: impl Iterator<Item = (Weighed, f32)>) -> Shape {
         let mut shape = Shape { cellular: Vec::new(), is_complete: true };
         for (weighed, probability) in weighed {
-            let (about, bytes) = match weighed.predicate.kind {
-                Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges => {
-                    (About::Cell, [weighed.first, weighed.span])
-                }
-                Kind::Outside | Kind::NotCodes => (About::Cell, weighed.outside),
-                Kind::Mask | Kind::WideMask => {
-                    let mask = weighed.predicate.mask();
-                    shape.is_complete &= mask >> 16 == 0;
-                    let folded = (0..8).fold(0, |folded, part| folded | (mask >> (16 * part)) as u16);
-                    (About::Code, folded.to_le_bytes())
-                }
-                Kind::Test => {
-                    shape.is_complete = false;
-                    (About::Cell, [weighed.first, weighed.span])
-                }
-                // Strictly inside of this lies cell 0, which is what there is where there is nothing.
-                Kind::Absent => (About::Absence, [255, 255]),
-            };
-            shape.cellular.push(Cellular { view: weighed.view, about, bytes, probability });
+            shape.is_complete &= weighed.predicate.kind != Kind::Test;
+            shape.cellular.push(Cellular::new(&weighed, probability));
         }
         shape.cellular.sort_by(|a, b| a.probability.total_cmp(&b.probability));
         if shape.cellular.len() > MOST_COLUMNS {
@@ -91,8 +111,14 @@ impl Shape {
 
     /// A hash of what the columns are about, in whatever order.
     pub(super) fn hash(&self) -> u32 {
-        let hash =
-            |cellular: &Cellular| super::table::hash_number(u64::from(cellular.view) << 2 | cellular.about as u64, 1);
+        let hash = |cellular: &Cellular| {
+            let about = match cellular.about {
+                About::Range => 0,
+                About::Absence => 9,
+                About::Codes(words) => u64::from(words),
+            };
+            hash_number(u64::from(cellular.view) << 4 | about, 1)
+        };
         let sum = self.cellular.iter().map(hash).fold(u64::from(self.is_complete), u64::wrapping_add);
         (sum >> 32) as u32 ^ sum as u32
     }
@@ -101,7 +127,7 @@ impl Shape {
 /// Entries of one shape.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    columns: Box<[(u32, About)]>,
+    predicates: Box<[(u32, About)]>,
     is_complete: bool,
     /// All but the last are full.
     blocks: Vec<Block>,
@@ -109,43 +135,103 @@ pub(super) struct Group {
 
 #[derive(Clone, Debug)]
 struct Block {
-    /// With [`DIRECT`] where the id says it all.
     rows: Vec<u32>,
-    /// Of the only subscription, where [`DIRECT`] says so.
-    ids: Vec<SubscriptionId>,
+    /// Whose the entry is, if that can be said in a word: of the only subscription, the id; of a group of them, its number.
+    whose: Vec<u64>,
+    /// By entry, [`LANES`] in a word: whether it is an id, and whether a group, that stands there.
+    kinds: Vec<[u32; 2]>,
     /// The entries that there is room for, a multiple of [`LANES`].
     capacity: usize,
-    /// By column: firsts (or low masks), then spans (or high masks).
-    bytes: Vec<u8>,
+    /// Column by column.
+    words: Vec<u16>,
+}
+
+/// What can be said of whose an entry is without its row.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose {
+    /// The only subscription's, which has no other entry.
+    Only(SubscriptionId),
+    /// A group's.
+    Group(u32),
+    /// It takes the row to know.
+    Unsaid,
+}
+
+impl Whose {
+    /// As it is in a row with this header.
+    pub(super) fn of(header: &[u32]) -> Whose {
+        if header[0] & SHARED != 0 {
+            Whose::Group(header[0] & !SHARED)
+        } else if header[5] & super::rows::ALONE != 0 {
+            Whose::Only(super::rows::id(header))
+        } else {
+            Whose::Unsaid
+        }
+    }
 }
 
 impl Block {
     fn with_capacity(capacity: usize, columns: usize) -> Block {
-        Block { rows: Vec::new(), ids: Vec::new(), capacity, bytes: vec![0; 2 * columns * capacity] }
+        Block {
+            rows: Vec::with_capacity(capacity),
+            whose: vec![0; capacity],
+            kinds: vec![[0; 2]; capacity / LANES],
+            capacity,
+            words: vec![0; columns * capacity],
+        }
     }
 
     fn resize(&mut self, capacity: usize, columns: usize) {
         let mut other = Block::with_capacity(capacity, columns);
-        (other.rows, other.ids) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.ids));
-        for column in 0..2 * columns {
-            let length = other.rows.len();
-            other.bytes[column * capacity..][..length].copy_from_slice(&self.bytes[column * self.capacity..][..length]);
+        let length = self.rows.len();
+        other.rows.extend_from_slice(&self.rows);
+        other.whose[..length].copy_from_slice(&self.whose[..length]);
+        let kinds = length.div_ceil(LANES);
+        other.kinds[..kinds].copy_from_slice(&self.kinds[..kinds]);
+        for column in 0..columns {
+            other.words[column * capacity..][..length].copy_from_slice(&self.words[column * self.capacity..][..length]);
         }
         *self = other;
+    }
+
+    fn set_whose(&mut self, place: usize, whose: Whose) {
+        let bit = 1 << (place % LANES);
+        let kinds = &mut self.kinds[place / LANES];
+        kinds.iter_mut().for_each(|kind| *kind &= !bit);
+        match whose {
+            Whose::Only(id) => {
+                self.whose[place] = id.0;
+                kinds[0] |= bit;
+            }
+            Whose::Group(group) => {
+                self.whose[place] = group.into();
+                kinds[1] |= bit;
+            }
+            Whose::Unsaid => {}
+        }
+    }
+
+    fn whose(&self, place: usize) -> Whose {
+        let is = |kind: u32| kind >> (place % LANES) & 1 == 1;
+        match self.kinds[place / LANES] {
+            [only, _] if is(only) => Whose::Only(SubscriptionId(self.whose[place])),
+            [_, group] if is(group) => Whose::Group(self.whose[place] as u32),
+            _ => Whose::Unsaid,
+        }
     }
 }
 
 impl Group {
     pub(super) fn new(shape: &Shape) -> Group {
-        let columns = shape.cellular.iter().map(|cellular| (cellular.view, cellular.about)).collect();
-        Group { columns, is_complete: shape.is_complete, blocks: Vec::new() }
+        let predicates = shape.cellular.iter().map(|cellular| (cellular.view, cellular.about)).collect();
+        Group { predicates, is_complete: shape.is_complete, blocks: Vec::new() }
     }
 
     /// Whether entries of this shape belong here.
     pub(super) fn is_of(&self, shape: &Shape) -> bool {
-        let has = |cellular: &Cellular| self.columns.contains(&(cellular.view, cellular.about));
+        let has = |cellular: &Cellular| self.predicates.contains(&(cellular.view, cellular.about));
         self.is_complete == shape.is_complete
-            && self.columns.len() == shape.cellular.len()
+            && self.predicates.len() == shape.cellular.len()
             && shape.cellular.iter().all(has)
     }
 
@@ -153,9 +239,13 @@ impl Group {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.rows.len())
     }
 
-    /// Appends an entry, with the id of its subscription if that is its only one and has no other entry.
-    pub(super) fn push(&mut self, row: u32, only: Option<SubscriptionId>, shape: &Shape) {
-        let columns = self.columns.len();
+    fn columns(&self) -> usize {
+        self.predicates.iter().map(|(_, about)| about.columns()).sum()
+    }
+
+    /// Appends an entry.
+    pub(super) fn push(&mut self, row: u32, whose: Whose, shape: &Shape) {
+        let columns = self.columns();
         if self.blocks.last().is_none_or(|last| last.rows.len() == BLOCK) {
             self.blocks.push(Block::with_capacity(LANES, columns));
         }
@@ -164,100 +254,134 @@ impl Group {
             block.resize(2 * block.capacity, columns);
         }
         let place = block.rows.len();
-        block.rows.push(if only.is_some() { row | DIRECT } else { row });
-        block.ids.push(only.unwrap_or(SubscriptionId(0)));
-        for (number, column) in self.columns.iter().enumerate() {
-            let cellular = shape.cellular.iter().find(|cellular| (cellular.view, cellular.about) == *column);
-            let bytes = cellular.map_or([0, 255], |cellular| cellular.bytes);
-            for (half, byte) in bytes.into_iter().enumerate() {
-                block.bytes[(2 * number + half) * block.capacity + place] = byte;
+        block.rows.push(row);
+        block.set_whose(place, whose);
+        let mut column = 0;
+        for predicate in &self.predicates {
+            let cellular = shape.cellular.iter().find(|cellular| (cellular.view, cellular.about) == *predicate);
+            let words = cellular.map_or([u16::MAX; 8], |cellular| cellular.words);
+            for word in &words[..predicate.1.columns()] {
+                block.words[column * block.capacity + place] = *word;
+                column += 1;
             }
         }
     }
 
     /// Removes an entry; the last one takes its place. Says the row of that one, unless it was the last itself.
     pub(super) fn swap_remove(&mut self, place: usize) -> Option<u32> {
-        let columns = self.columns.len();
+        let (length, columns) = (self.len() - 1, self.columns());
         let last = self.blocks.last_mut().expect("a group with entries has a block");
         let row = last.rows.pop().expect("no block is empty");
-        let id = last.ids.pop().expect("each entry has an id");
         let from = last.rows.len();
-        let capacity = last.capacity;
-        let bytes: Vec<u8> = (0..2 * columns).map(|column| last.bytes[column * capacity + from]).collect();
+        if place != length {
+            let whose = last.whose(from);
+            let (to, from_block) = (place % BLOCK, self.blocks.len() - 1);
+            let block = place / BLOCK;
+            self.blocks[block].rows[to] = row;
+            self.blocks[block].set_whose(to, whose);
+            for column in 0..columns {
+                let from_words = &self.blocks[from_block];
+                let word = from_words.words[column * from_words.capacity + from];
+                let capacity = self.blocks[block].capacity;
+                self.blocks[block].words[column * capacity + to] = word;
+            }
+        }
+        let last = self.blocks.last_mut().expect("as before");
         if last.rows.is_empty() {
             self.blocks.pop();
-        } else if last.rows.len() * 4 < capacity && capacity > LANES {
-            last.resize(capacity / 2, columns);
+        } else if last.rows.len() * 4 < last.capacity && last.capacity > LANES {
+            last.resize(last.capacity / 2, columns);
         }
-        if place == self.len() {
-            return None;
-        }
-        let block = &mut self.blocks[place / BLOCK];
-        block.rows[place % BLOCK] = row;
-        block.ids[place % BLOCK] = id;
-        for (column, byte) in bytes.into_iter().enumerate() {
-            block.bytes[column * block.capacity + place % BLOCK] = byte;
-        }
-        Some(row & !DIRECT)
+        (place != length).then_some(row)
     }
 
-    /// Notes that an entry has more than one subscription now.
-    pub(super) fn set_shared(&mut self, place: usize) {
-        self.blocks[place / BLOCK].rows[place % BLOCK] &= !DIRECT;
+    /// Notes that an entry is a group's now.
+    pub(super) fn set_shared(&mut self, place: usize, group: u32) {
+        self.blocks[place / BLOCK].set_whose(place % BLOCK, Whose::Group(group));
+    }
+
+    /// Fills in what the event has for each predicate; how many, and whether verdicts can be sure. None if the event has no value
+    /// where all entries want one.
+    fn probes(&self, reading: &Reading, probes: &mut [Probe; MOST_COLUMNS]) -> Option<()> {
+        let mut column = 0;
+        for (probe, &(view, about)) in probes.iter_mut().zip(&self.predicates) {
+            let position = reading.positions[view as usize];
+            *probe = match about {
+                About::Range if position == 0 => return None,
+                About::Absence if position != 0 => return None,
+                About::Range | About::Absence => Probe { column, test: Test::Range(position) },
+                About::Codes(words) => {
+                    let place = code_of(reading.keys[view as usize / 2]).wrapping_sub(1);
+                    if place >= 16 * u32::from(words) {
+                        return None;
+                    }
+                    Probe { column: column + place as u16 / 16, test: Test::Mask(1 << (place % 16)) }
+                }
+            };
+            column += about.columns() as u16;
+        }
+        Some(())
     }
 
     /// Appends the rows that the event may match; with [`SURE`] if it does, provided that the key leaves no doubt. If ids are
-    /// wanted, those go to the ids instead that say it all.
+    /// wanted, ids or groups are noted instead where there is no doubt.
     pub(super) fn candidates(&self, reading: &mut Reading, is_key_sure: bool) {
-        let mut probes = [Probe::Range(0); MOST_COLUMNS];
-        let mut is_sure = self.is_complete && is_key_sure;
-        for (probe, &(view, about)) in probes.iter_mut().zip(&self.columns) {
-            let cell = reading.cells[view as usize];
-            match about {
-                About::Cell if cell == 0 => return,
-                About::Cell => *probe = Probe::Range(cell),
-                About::Absence if cell != 0 => return,
-                About::Absence => *probe = Probe::Range(0),
-                About::Code => {
-                    let code = code_of(reading.keys[view as usize / 2]);
-                    if code == 0 {
-                        return;
-                    }
-                    is_sure &= code <= 16;
-                    *probe = Probe::Mask((1_u16 << ((code - 1) & 15)).to_le_bytes());
-                }
-            }
-        }
-        let probes = &probes[..self.columns.len()];
+        let mut probes = [Probe { column: 0, test: Test::Mask(0) }; MOST_COLUMNS];
+        let Some(()) = self.probes(reading, &mut probes) else { return };
+        let probes = &probes[..self.predicates.len()];
+        let is_sure = self.is_complete && is_key_sure && !reading.has_inexact;
+        let mut verdicts = [Verdict::default(); BLOCK / LANES];
         for block in &self.blocks {
-            for start in (0..block.rows.len()).step_by(LANES) {
-                let rows = &block.rows[start..block.rows.len().min(start + LANES)];
-                let verdict = judge(probes, &block.bytes, block.capacity, start);
-                let surely = if is_sure { verdict.surely } else { 0 };
-                let mut maybe = verdict.maybe & (u64::MAX >> (LANES - rows.len()));
-                if reading.wants_ids {
-                    let mut direct = maybe & surely;
-                    while direct != 0 {
-                        let lane = direct.trailing_zeros() as usize;
-                        direct &= direct - 1;
-                        if rows[lane] & DIRECT != 0 {
-                            maybe &= !(1 << lane);
-                            reading.ids.push(block.ids[start + lane]);
-                        }
-                    }
-                }
-                while maybe != 0 {
-                    let lane = maybe.trailing_zeros();
-                    maybe &= maybe - 1;
-                    let sure = if surely >> lane & 1 == 1 { SURE } else { 0 };
-                    reading.candidates.push(rows[lane as usize] & !DIRECT | sure);
+            let length = block.rows.len();
+            let verdicts = &mut verdicts[..length.div_ceil(LANES)];
+            judge(probes, &block.words, block.capacity, verdicts);
+            verdicts.last_mut().expect("no block is empty").maybe &= u32::MAX >> (LANES - 1 - (length - 1) % LANES);
+            for (number, verdict) in verdicts.iter().enumerate() {
+                if verdict.maybe != 0 {
+                    block.note(number * LANES, verdict, is_sure, reading);
                 }
             }
         }
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let block = |block: &Block| size_of::<Block>() + block.rows.capacity() * 12 + block.bytes.capacity();
-        size_of_val(&*self.columns) + self.blocks.iter().map(block).sum::<usize>()
+        let block = |block: &Block| {
+            let entry = size_of::<u32>() + size_of::<u64>();
+            let words = block.words.capacity() * size_of::<u16>();
+            size_of::<Block>() + block.capacity * entry + block.kinds.capacity() * size_of::<[u32; 2]>() + words
+        };
+        size_of_val(&*self.predicates) + self.blocks.iter().map(block).sum::<usize>()
     }
+}
+
+impl Block {
+    /// Notes what of the entries from `start` on may match.
+    #[inline]
+    fn note(&self, start: usize, verdict: &Verdict, is_sure: bool, reading: &mut Reading) {
+        let (mut maybe, surely) = (verdict.maybe, if is_sure { verdict.surely & verdict.maybe } else { 0 });
+        if reading.wants_ids {
+            let [only, group] = self.kinds[start / LANES].map(|kind| kind & surely);
+            let whose = &self.whose[start..start + LANES];
+            reading.ids.extend(lanes_of(only).map(|lane| SubscriptionId(whose[lane])));
+            reading.groups.extend(lanes_of(group).map(|lane| whose[lane] as u32));
+            maybe &= !(only | group);
+        }
+        for lane in lanes_of(maybe) {
+            let sure = if surely >> lane & 1 == 1 { SURE } else { 0 };
+            reading.candidates.push(self.rows[start + lane] | sure);
+        }
+    }
+}
+
+/// The places of the ones.
+#[inline]
+fn lanes_of(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let lane = bits.trailing_zeros() as usize;
+        bits &= bits - 1;
+        Some(lane)
+    })
 }

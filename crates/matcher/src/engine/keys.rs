@@ -6,7 +6,8 @@
 //! range has a key cell of at most about four times its own probability, and a value lies in 17 key cells at most.
 
 use super::rows::{Kind, Predicate};
-use super::statistics::Lens;
+use super::slots::Aspect;
+use super::statistics::{Lens, is_sharp};
 
 /// The largest s.
 const WHOLE: u32 = 8;
@@ -106,9 +107,8 @@ pub(super) struct Weighed {
     /// The cells it may be true in, from the first on and `span` more, cyclically; cell 0 is absence.
     pub(super) first: u8,
     pub(super) span: u8,
-    /// First cell and span for a predicate that leaves an interval out: absence is among the cells, and strictly inside is what
-    /// surely lies outside of the interval.
-    pub(super) outside: [u8; 2],
+    /// The positions it may be true at, as the cells; strictly inside it surely is true, unless by a test or a mask.
+    pub(super) positions: [u16; 2],
     /// How probably an event has a value in the slot.
     pub(super) present: f32,
     /// How probably the predicate is true, if so.
@@ -116,10 +116,10 @@ pub(super) struct Weighed {
 }
 
 impl Weighed {
-    pub(super) fn new(predicate: Predicate, view: u32, lens: &Lens, present: f32) -> Weighed {
+    pub(super) fn new(predicate: Predicate, aspect: Aspect, view: u32, lens: &Lens, present: f32) -> Weighed {
         let cell = |code: u32| lens.cell(code.max(1));
         let (first, last) = (predicate.first(), predicate.last());
-        let mut outside = [1, 254];
+        let positions = positions(&predicate, aspect, lens);
         let (first, span, truth) = match predicate.kind {
             Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges | Kind::Test => {
                 let (start, end) = (cell(first), cell(last));
@@ -135,17 +135,13 @@ impl Weighed {
                 let (below, above) = (cell(first), cell(last));
                 let inside = if above > below + 1 { lens.probability(below + 1, above - 1) } else { 0.0 };
                 let span = if above > below { below.wrapping_sub(above) } else { 255 };
-                outside = [above, span];
                 // Cyclically from above to below takes in absence, which pays only where much else is excluded.
                 if inside > 0.5 { (above, span, 1.0 - inside) } else { (1, 254, 1.0 - inside) }
             }
-            Kind::NotCodes => {
-                outside = [cell(first), 255];
-                (1, 254, 1.0)
-            }
+            Kind::NotCodes => (1, 254, 1.0),
             Kind::Absent => (0, 0, 1.0 - present),
         };
-        Weighed { predicate, view, first, span, outside, present, truth: truth.clamp(0.0001, 1.0) }
+        Weighed { predicate, view, first, span, positions, present, truth: truth.clamp(0.0001, 1.0) }
     }
 
     pub(super) fn is_absence(&self) -> bool {
@@ -191,6 +187,42 @@ impl Weighed {
     pub(super) fn word(&self) -> u32 {
         if self.view < 1 << 16 { self.view << 16 | u32::from(self.first) << 8 | u32::from(self.span) } else { ALWAYS }
     }
+}
+
+/// Where a predicate may be true: the first position, and how many more follow, cyclically. Both ends are odd, so that no event has
+/// them, where an event beside them leaves no doubt.
+fn positions(predicate: &Predicate, aspect: Aspect, lens: &Lens) -> [u16; 2] {
+    const BEFORE_ALL: u16 = 255;
+    const BEHIND_ALL: u16 = u16::MAX;
+    let (first, last) = predicate.keys();
+    let position = |key: u64| lens.position(key.max(1 << 32));
+    let sharpen = |position: u16, sharp: u16| if is_sharp(position) { sharp } else { position };
+    let (from, to) = match predicate.kind {
+        Kind::Codes | Kind::Keys | Kind::KeysWithLows => {
+            let (least, greatest) = aspect.ends();
+            let (from, to) = (position(first), position(last));
+            (
+                if first <= least { BEFORE_ALL } else { sharpen(from, from - 1) },
+                if last >= greatest { BEHIND_ALL } else { sharpen(to, to + 1) },
+            )
+        }
+        Kind::Edges | Kind::Test => (position(first), position(last)),
+        Kind::Outside => {
+            let (below, above) = (position(first), position(last));
+            match above > below {
+                true => (sharpen(above, above - 1), sharpen(below, below + 1)),
+                // Only there is a doubt.
+                false => (above, above - 1),
+            }
+        }
+        Kind::NotCodes => {
+            let hole = position(first);
+            (sharpen(hole, hole + 1), hole - 1)
+        }
+        Kind::Mask | Kind::WideMask => (BEFORE_ALL, BEHIND_ALL),
+        Kind::Absent => (BEHIND_ALL, 1),
+    };
+    [from, to.wrapping_sub(from)]
 }
 
 /// The word that is true of every event: slot 0 always has the cell 1.

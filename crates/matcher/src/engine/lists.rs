@@ -5,13 +5,12 @@
 //! entries end there, and their rows are never touched. In longer lists, entries of a shape that is frequent stand in groups of
 //! their own: see [`super::columns`].
 
-use super::columns::{Group, Shape};
+use super::columns::{Group, Shape, Whose};
 use super::keys::{ALWAYS, passes};
 use super::pages::Pages;
 use super::reading::Reading;
 use super::rows::Rows;
 use super::table::{Table, hash_number};
-use crate::SubscriptionId;
 use std::mem::size_of;
 
 /// Marks an entry that stands in the table of keys.
@@ -25,15 +24,15 @@ const GROUP_BITS: u32 = 11;
 const PLACE_BITS: u32 = 20;
 /// Lists have groups from this length on, for shapes of which at least [`LEAST_GROUP`] entries are to be expected.
 const LEAST_LIST: usize = 16;
-const LEAST_GROUP: f32 = 8.0;
+const LEAST_GROUP: f32 = 2.0;
 
 /// An entry to be posted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Posted {
     pub(super) row: u32,
     pub(super) words: [u32; 2],
-    /// Of its subscription, if that is its only one and has no other entry. Kept in groups only.
-    pub(super) only: Option<SubscriptionId>,
+    /// Kept in groups only.
+    pub(super) whose: Whose,
 }
 
 /// An entry in a list that is in no group.
@@ -143,7 +142,7 @@ impl Lists {
         match list.group(shape, share) {
             Some(group) => {
                 header[4] = GROUPED | (group as u32) << PLACE_BITS | list.groups[group].len() as u32;
-                list.groups[group].push(posted.row, posted.only, shape);
+                list.groups[group].push(posted.row, posted.whose, shape);
                 list.grouped += 1;
             }
             None => {
@@ -153,14 +152,14 @@ impl Lists {
         }
     }
 
-    /// Notes that an entry has more than one subscription now.
-    pub(super) fn set_shared(&mut self, key: u64, place: u32) {
+    /// Notes that an entry is a group's now, of subscriptions.
+    pub(super) fn set_shared(&mut self, key: u64, place: u32, subscribers: u32) {
         let hash = self.hash(key);
         if place & GROUPED != 0
             && let Some(posting) = self.postings.find(hash, |posting| posting.key == key)
         {
             let group = (place >> PLACE_BITS & ((1 << GROUP_BITS) - 1)) as usize;
-            self.lists[posting.list].groups[group].set_shared((place & ((1 << PLACE_BITS) - 1)) as usize);
+            self.lists[posting.list].groups[group].set_shared((place & ((1 << PLACE_BITS) - 1)) as usize, subscribers);
         }
     }
 

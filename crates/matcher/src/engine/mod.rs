@@ -196,7 +196,7 @@ impl Enindex {
             group.add(header[0], (header[5] & ALONE != 0).then(|| rows::id(header)), header[1]);
             header[0] = self.subscribers.groups.insert(group) | SHARED;
             let key = u64::from(header[2]) << 32 | u64::from(header[3]);
-            self.lists.set_shared(key, header[4]);
+            self.lists.set_shared(key, header[4], header[0] & !SHARED);
         }
         let number = header[0] & !SHARED;
         let only = (flags & ALONE != 0).then(|| self.subscribers.id(subscription));
@@ -256,15 +256,18 @@ impl Enindex {
                 continue;
             }
             if row[0] & SHARED != 0 {
-                let group = &self.subscribers.groups[row[0] & !SHARED];
-                out.extend_from_slice(&group.alone);
-                let others = group.others.iter().filter(|&&subscription| scratch.report(subscription));
-                out.extend(others.map(|&subscription| self.subscribers.id(subscription)));
+                reading.groups.push(row[0] & !SHARED);
             } else if row[5] & ALONE != 0 || scratch.report(row[0]) {
                 out.push(rows::id(row));
             }
         }
         out.extend_from_slice(&reading.ids);
+        for &group in &reading.groups {
+            let group = &self.subscribers.groups[group];
+            out.extend_from_slice(&group.alone);
+            let others = group.others.iter().filter(|&&subscription| scratch.report(subscription));
+            out.extend(others.map(|&subscription| self.subscribers.id(subscription)));
+        }
         sort::sort(out, &mut reading.ids);
         reading.clear();
         scratch.reading = reading;

@@ -5,11 +5,11 @@
 //! is placed anew at once, so all entries of a subscription that came after the generation began are of that generation. Until
 //! the last entry has been placed anew, events are seen through the lenses of both generations.
 
-use super::columns::Shape;
+use super::columns::{Shape, Whose};
 use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::lists::Posted;
 use super::reading::Reading;
-use super::rows::{ALONE, HEADER, Kind, PARITY, Predicate, SHARED, id, predicates};
+use super::rows::{HEADER, Kind, PARITY, Predicate, predicates};
 use super::statistics::{ENOUGH, Lens};
 use super::{Enindex, codes};
 use std::sync::PoisonError;
@@ -87,7 +87,7 @@ impl Enindex {
                     slot.lenses[parity as usize] = Lens::new(current, present, codes);
                 }
                 let lens = &slot.lenses[parity as usize];
-                Weighed::new(predicate, view(predicate.slot, parity), lens, present)
+                Weighed::new(predicate, slot.aspect, view(predicate.slot, parity), lens, present)
             })
             .collect()
     }
@@ -137,9 +137,7 @@ impl Enindex {
             }
             Choice::Dense(_) => return self.dense[parity as usize].insert(row, weighed, &mut self.rows),
         }
-        let is_alone = header[0] & SHARED == 0 && header[5] & ALONE != 0;
-        let only = is_alone.then(|| id(&header));
-        let posted = Posted { row, words: words.map(|(_, word)| word), only };
+        let posted = Posted { row, words: words.map(|(_, word)| word), whose: Whose::of(&header) };
         self.lists.insert(key, posted, &shape, share, &mut self.rows);
     }
 

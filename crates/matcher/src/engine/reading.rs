@@ -1,6 +1,6 @@
 //! Reading an event into slots, and testing rows against it.
 
-use super::codes::{Key, code_of, implied_low, number_of, string_code, time_of};
+use super::codes::{Key, code_of, implied_key, implied_low, number_of, string_code, time_of, with_low};
 use super::dictionary::UNKNOWN;
 use super::keys::view;
 use super::rows::{HEADER, Kind};
@@ -16,10 +16,12 @@ pub(crate) struct Reading {
     pub(super) keys: Vec<u64>,
     /// By view: the cell of the value, 0 for none.
     pub(super) cells: Vec<u8>,
+    /// By view: the position of the value, 0 for none.
+    pub(super) positions: Vec<u16>,
     /// The slots that have a value.
     pub(super) present: Vec<u32>,
     /// Whether some value shares its key with others.
-    has_inexact: bool,
+    pub(super) has_inexact: bool,
     /// Rows that the event may match.
     pub(super) candidates: Vec<u32>,
     /// Lists to be scanned, and whether their keys leave no doubt.
@@ -28,6 +30,8 @@ pub(crate) struct Reading {
     pub(super) wants_ids: bool,
     /// Subscriptions that the event matches for sure, found without looking at their rows.
     pub(super) ids: Vec<SubscriptionId>,
+    /// Groups of subscriptions, found likewise.
+    pub(super) groups: Vec<u32>,
     patterns: Vec<u32>,
 }
 
@@ -57,6 +61,7 @@ impl Reading {
         if self.keys.len() < bound {
             self.keys.resize(bound, 0);
             self.cells.resize(2 * bound, 0);
+            self.positions.resize(2 * bound, 0);
             self.keys[0] = 1 << 32;
             self.cells[..2].fill(1);
         }
@@ -83,11 +88,14 @@ impl Reading {
                 }
             }
         }
-        for &slot in &self.present {
-            let code = code_of(self.keys[slot as usize]);
-            for (parity, lens) in (0..).zip(&slots[slot].lenses) {
+        for &number in &self.present {
+            let slot = &slots[number];
+            let key = slot.aspect.full_key(self.keys[number as usize]);
+            for (parity, lens) in (0..).zip(&slot.lenses) {
                 if generations.is_live(lens.generation, parity) {
-                    self.cells[view(slot, parity) as usize] = lens.cell(code);
+                    let (view, position) = (view(number, parity) as usize, lens.position(key));
+                    self.positions[view] = position;
+                    self.cells[view] = (position >> 8) as u8;
                 }
             }
         }
@@ -138,12 +146,15 @@ impl Reading {
     pub(super) fn clear(&mut self) {
         for &slot in &self.present {
             self.keys[slot as usize] = 0;
-            self.cells[view(slot, 0) as usize] = 0;
-            self.cells[view(slot, 1) as usize] = 0;
+            for parity in 0..2 {
+                self.cells[view(slot, parity) as usize] = 0;
+                self.positions[view(slot, parity) as usize] = 0;
+            }
         }
         self.present.clear();
         self.candidates.clear();
         self.ids.clear();
+        self.groups.clear();
         self.lists.clear();
         self.has_inexact = false;
     }
@@ -172,7 +183,7 @@ impl Reading {
                 Kind::Codes => is_within,
                 Kind::Keys => {
                     is_within && {
-                        let keys = (with_low(first, implied_low(first)), with_low(last, implied_low(last)));
+                        let keys = (implied_key(first), implied_key(last));
                         self.is_between(slot, key, keys, event, slots)
                     }
                 }
@@ -214,11 +225,6 @@ impl Reading {
         }
         first <= key && key <= last
     }
-}
-
-#[inline]
-fn with_low(code: u32, low: u32) -> u64 {
-    u64::from(code) << 32 | u64::from(low)
 }
 
 #[cold]

@@ -12,6 +12,7 @@
 //!
 //! A predicate is `slot << 4 | kind`, a first and a last code, and the words its [`Kind`] adds.
 
+use super::codes::{implied_key, with_low};
 use crate::SubscriptionId;
 use std::mem::size_of;
 
@@ -110,6 +111,19 @@ impl Predicate {
 
     pub(super) fn last(&self) -> u32 {
         self.words[1]
+    }
+
+    /// Its first and last key, or what it lies outside of; where a test decides, the ends of what may pass.
+    #[inline]
+    pub(super) fn keys(&self) -> (u64, u64) {
+        let (first, last) = (self.first(), self.last());
+        match self.kind {
+            Kind::KeysWithLows | Kind::Outside => (with_low(first, self.words[2]), with_low(last, self.words[3])),
+            Kind::Test => (with_low(first, 0), with_low(last, u32::MAX)),
+            Kind::Codes | Kind::Keys | Kind::NotCodes | Kind::Edges | Kind::Mask | Kind::WideMask | Kind::Absent => {
+                (implied_key(first), implied_key(last))
+            }
+        }
     }
 
     /// The mask of its codes less 1, if it is one.

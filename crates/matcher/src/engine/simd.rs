@@ -6,94 +6,128 @@
 #![allow(unsafe_code, reason = "calling a function compiled for an instruction set")]
 
 /// Entries that are compared at once. Columns are padded to a multiple.
-pub(super) const LANES: usize = 64;
+pub(super) const LANES: usize = 32;
 
-/// What an event has for one column.
+/// What an event has for one column or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Probe {
-    /// The cell of the value: entries are first cell and span.
-    Range(u8),
-    /// The bit of the value's code in two bytes: entries are masks.
-    Mask([u8; 2]),
+pub(super) struct Probe {
+    /// The (first) column.
+    pub(super) column: u16,
+    pub(super) test: Test,
 }
 
-/// For each of 64 entries two bits: whether it may match, and whether its ranges leave no doubt that it does.
+/// How the entries of a column are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    /// This position lies in the range of first position and span, which stand in two columns.
+    Range(u16),
+    /// One of these bits is in the mask that stands in one column.
+    Mask(u16),
+}
+
+/// For each of some entries two bits: whether it may match, and whether its ranges leave no doubt that it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    pub(super) maybe: u64,
-    pub(super) surely: u64,
+    pub(super) maybe: u32,
+    pub(super) surely: u32,
 }
 
-/// Judges the 64 entries from `start` on. For each probe there are two columns of `stride` bytes.
+/// Judges entries, [`LANES`] for each verdict, by columns of `stride` words.
 #[inline]
-pub(super) fn judge(probes: &[Probe], columns: &[u8], stride: usize, start: usize) -> Verdict {
+pub(super) fn judge(probes: &[Probe], columns: &[u16], stride: usize, verdicts: &mut [Verdict]) {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
+        if is_x86_feature_detected!("avx512bw") {
             // SAFETY: the processor has the instructions, as was just asked.
-            return unsafe { judge_avx512(probes, columns, stride, start) };
+            return unsafe { judge_avx512(probes, columns, stride, verdicts) };
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: as above.
-            return unsafe { judge_avx2(probes, columns, stride, start) };
+            return unsafe { judge_avx2(probes, columns, stride, verdicts) };
         }
     }
-    judge_lanes(probes, columns, stride, start)
+    judge_lanes(probes, columns, stride, verdicts);
 }
 
+/// As [`judge_lanes`], with what the compiler does not find by itself: that comparisons give bits.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512bw,avx512vl")]
-fn judge_avx512(probes: &[Probe], columns: &[u8], stride: usize, start: usize) -> Verdict {
-    judge_lanes(probes, columns, stride, start)
+#[target_feature(enable = "avx512bw")]
+fn judge_avx512(probes: &[Probe], columns: &[u16], stride: usize, verdicts: &mut [Verdict]) {
+    use std::arch::x86_64::*;
+    for (block, verdict) in verdicts.iter_mut().enumerate() {
+        let (mut maybe, mut surely) = (u32::MAX, u32::MAX);
+        for probe in probes {
+            let load = |column: u16| {
+                let lanes = lanes(columns, column, stride, block);
+                // SAFETY: the lanes are as many bytes as are loaded, wherever they lie.
+                unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
+            };
+            match probe.test {
+                Test::Range(position) => {
+                    let distance = _mm512_sub_epi16(_mm512_set1_epi16(position as i16), load(probe.column));
+                    let span = load(probe.column + 1);
+                    maybe &= _mm512_cmple_epu16_mask(distance, span);
+                    surely &= _mm512_cmplt_epu16_mask(distance, span) & _mm512_test_epi16_mask(distance, distance);
+                }
+                Test::Mask(bits) => {
+                    maybe &= _mm512_test_epi16_mask(load(probe.column), _mm512_set1_epi16(bits as i16));
+                }
+            }
+        }
+        *verdict = Verdict { maybe, surely: maybe & surely };
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn judge_avx2(probes: &[Probe], columns: &[u8], stride: usize, start: usize) -> Verdict {
-    judge_lanes(probes, columns, stride, start)
+fn judge_avx2(probes: &[Probe], columns: &[u16], stride: usize, verdicts: &mut [Verdict]) {
+    judge_lanes(probes, columns, stride, verdicts);
 }
 
-/// The lanes of one column from `start` on.
+/// The lanes of one column in one block of them.
 #[inline(always)]
-fn lanes(columns: &[u8], column: usize, stride: usize, start: usize) -> &[u8; LANES] {
-    columns[column * stride + start..].first_chunk().expect("columns are padded")
+fn lanes(columns: &[u16], column: u16, stride: usize, block: usize) -> &[u16; LANES] {
+    columns[usize::from(column) * stride + block * LANES..].first_chunk().expect("columns are padded")
 }
 
 #[inline(always)]
-fn judge_lanes(probes: &[Probe], columns: &[u8], stride: usize, start: usize) -> Verdict {
-    let mut maybe = [0xFF_u8; LANES];
-    let mut surely = [0xFF_u8; LANES];
-    for (number, probe) in probes.iter().enumerate() {
-        let firsts = lanes(columns, 2 * number, stride, start);
-        let seconds = lanes(columns, 2 * number + 1, stride, start);
-        match *probe {
-            Probe::Range(cell) => {
-                for lane in 0..LANES {
-                    let distance = cell.wrapping_sub(firsts[lane]);
-                    maybe[lane] &= if distance <= seconds[lane] { 0xFF } else { 0 };
-                    surely[lane] &= if distance < seconds[lane] { 0xFF } else { 0 };
-                    surely[lane] &= if distance > 0 { 0xFF } else { 0 };
+fn judge_lanes(probes: &[Probe], columns: &[u16], stride: usize, verdicts: &mut [Verdict]) {
+    for (block, verdict) in verdicts.iter_mut().enumerate() {
+        let mut maybe = [u16::MAX; LANES];
+        let mut surely = [u16::MAX; LANES];
+        for probe in probes {
+            let firsts = lanes(columns, probe.column, stride, block);
+            match probe.test {
+                Test::Range(position) => {
+                    let spans = lanes(columns, probe.column + 1, stride, block);
+                    for lane in 0..LANES {
+                        let distance = position.wrapping_sub(firsts[lane]);
+                        maybe[lane] &= if distance <= spans[lane] { u16::MAX } else { 0 };
+                        surely[lane] &= if distance < spans[lane] { u16::MAX } else { 0 };
+                        surely[lane] &= if distance > 0 { u16::MAX } else { 0 };
+                    }
                 }
-            }
-            Probe::Mask([low, high]) => {
-                for lane in 0..LANES {
-                    maybe[lane] &= if (firsts[lane] & low) | (seconds[lane] & high) != 0 { 0xFF } else { 0 };
+                Test::Mask(bits) => {
+                    for lane in 0..LANES {
+                        maybe[lane] &= if firsts[lane] & bits != 0 { u16::MAX } else { 0 };
+                    }
                 }
             }
         }
+        let maybe = bits(&maybe);
+        *verdict = Verdict { maybe, surely: maybe & bits(&surely) };
     }
-    let maybe = bits(&maybe);
-    Verdict { maybe, surely: maybe & bits(&surely) }
 }
 
 /// One bit of each lane, which is all ones or all zeros.
 #[inline(always)]
-fn bits(lanes: &[u8; LANES]) -> u64 {
+fn bits(lanes: &[u16; LANES]) -> u32 {
+    let bytes = lanes.map(|lane| lane as u8);
     let mut bits = 0;
-    for (place, eight) in lanes.as_chunks::<8>().0.iter().enumerate() {
+    for (place, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
         // Multiplying moves bit 0 of byte k to bit 56 + k, with nothing carried in between.
         let eight = (u64::from_le_bytes(*eight) & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        bits |= eight << (8 * place);
+        bits |= (eight as u32) << (8 * place);
     }
     bits
 }
@@ -162,52 +196,62 @@ mod tests {
     use super::*;
 
     /// As the definition has it, one entry after the other.
-    fn plainly(probes: &[Probe], columns: &[u8], stride: usize, start: usize) -> Verdict {
-        let mut verdict = Verdict::default();
-        for lane in 0..LANES {
-            let at = |column: usize| columns[column * stride + start + lane];
+    fn plainly(probes: &[Probe], columns: &[u16], stride: usize, verdicts: &mut [Verdict]) {
+        verdicts.fill(Verdict::default());
+        for entry in 0..verdicts.len() * LANES {
+            let at = |column: u16| columns[usize::from(column) * stride + entry];
             let (mut maybe, mut surely) = (true, true);
-            for (number, probe) in probes.iter().enumerate() {
-                let (first, second) = (at(2 * number), at(2 * number + 1));
-                match *probe {
-                    Probe::Range(cell) => {
-                        maybe &= cell.wrapping_sub(first) <= second;
-                        surely &= (1..second).contains(&cell.wrapping_sub(first));
+            for probe in probes {
+                match probe.test {
+                    Test::Range(position) => {
+                        let (first, span) = (at(probe.column), at(probe.column + 1));
+                        maybe &= position.wrapping_sub(first) <= span;
+                        surely &= (1..span).contains(&position.wrapping_sub(first));
                     }
-                    Probe::Mask([low, high]) => maybe &= first & low != 0 || second & high != 0,
+                    Test::Mask(bits) => maybe &= at(probe.column) & bits != 0,
                 }
             }
-            verdict.maybe |= u64::from(maybe) << lane;
-            verdict.surely |= u64::from(maybe && surely) << lane;
+            verdicts[entry / LANES].maybe |= u32::from(maybe) << (entry % LANES);
+            verdicts[entry / LANES].surely |= u32::from(maybe && surely) << (entry % LANES);
         }
-        verdict
     }
 
     #[test]
     fn all_variants_of_the_processor_agree() {
         let mut random = 1_u64;
-        let mut byte = || {
+        let mut word = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 56) as u8
+            (random >> 48) as u16
         };
         let stride = 3 * LANES;
         for round in 0..2_000 {
+            // Few different positions, so that some stand at the ends of ranges.
+            let mut position = || word() & 0x8003;
+            let columns: Vec<u16> = (0..8 * stride).map(|_| position() | position()).collect();
             let probes: Vec<Probe> = (0..round % 4)
-                .map(|_| if byte() < 170 { Probe::Range(byte()) } else { Probe::Mask([1 << (byte() & 7), 0]) })
+                .map(|number| {
+                    let test =
+                        if word() % 3 > 0 { Test::Range(word() & 0x8003) } else { Test::Mask(1 << (word() & 1)) };
+                    Probe { column: 2 * number, test }
+                })
                 .collect();
-            let columns: Vec<u8> = (0..8 * stride).map(|_| byte() | byte()).collect();
-            let expected = plainly(&probes, &columns, stride, LANES);
-            assert_eq!(judge_lanes(&probes, &columns, stride, LANES), expected);
-            assert_eq!(judge(&probes, &columns, stride, LANES), expected);
+            let (mut expected, mut verdicts) = ([Verdict::default(); 2], [Verdict::default(); 2]);
+            plainly(&probes, &columns, stride, &mut expected);
+            let mut check = |judge: &dyn Fn(&mut [Verdict])| {
+                judge(&mut verdicts);
+                assert_eq!(verdicts, expected, "{probes:?}");
+            };
+            check(&|verdicts| judge_lanes(&probes, &columns, stride, verdicts));
+            check(&|verdicts| judge(&probes, &columns, stride, verdicts));
             #[cfg(target_arch = "x86_64")]
             {
                 if is_x86_feature_detected!("avx2") {
                     // SAFETY: the processor has the instructions, as was just asked.
-                    assert_eq!(unsafe { judge_avx2(&probes, &columns, stride, LANES) }, expected);
+                    check(&|verdicts| unsafe { judge_avx2(&probes, &columns, stride, verdicts) });
                 }
-                if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
+                if is_x86_feature_detected!("avx512bw") {
                     // SAFETY: as above.
-                    assert_eq!(unsafe { judge_avx512(&probes, &columns, stride, LANES) }, expected);
+                    check(&|verdicts| unsafe { judge_avx512(&probes, &columns, stride, verdicts) });
                 }
             }
         }

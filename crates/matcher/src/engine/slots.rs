@@ -4,10 +4,12 @@
 //! its string in the order of strings, which of the strings that operands name it is, whether it passes some test of
 //! patterns. Slots exist while a predicate uses them. Slot 0 belongs to no attribute and always has the code 1.
 
+use super::codes::{Key, code_of, implied_key};
 use super::dictionary::{Codes, Dictionary};
 use super::pages::Pages;
 use super::statistics::{Lens, Sample};
 use super::table::Table;
+use enroute_filter::Number;
 use std::hash::BuildHasher;
 use std::mem::size_of;
 use std::sync::Arc;
@@ -39,6 +41,28 @@ pub(super) enum Aspect {
 const ASPECTS: usize = 7;
 
 impl Aspect {
+    /// The least and the greatest key that it may have.
+    pub(super) fn ends(self) -> (u64, u64) {
+        match self {
+            Aspect::Number => (Key::of_number(Number::MIN).bits, Key::of_number(Number::MAX).bits),
+            Aspect::Time => (1 << 32, u64::MAX),
+            Aspect::Present | Aspect::Bool | Aspect::Order | Aspect::Word | Aspect::Numeral | Aspect::Pattern(_) => {
+                (implied_key(1), implied_key(u32::MAX))
+            }
+        }
+    }
+
+    /// The key that stands for what a slot's key says: codes alone have the low that they imply.
+    #[inline]
+    pub(super) fn full_key(self, key: u64) -> u64 {
+        match self {
+            Aspect::Number | Aspect::Time => key,
+            Aspect::Present | Aspect::Bool | Aspect::Order | Aspect::Word | Aspect::Numeral | Aspect::Pattern(_) => {
+                implied_key(code_of(key))
+            }
+        }
+    }
+
     fn index(self) -> Option<usize> {
         match self {
             Aspect::Present => Some(0),

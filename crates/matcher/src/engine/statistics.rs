@@ -1,5 +1,7 @@
 //! Running statistics: what values look like, and the lenses that divide them into cells.
 
+use super::codes::{code_of, implied_key};
+use std::cmp::Ordering;
 use std::mem::size_of;
 
 /// Fewer observed values than this say less than the operands do.
@@ -46,8 +48,9 @@ pub(super) struct Lens {
     pub(super) generation: u32,
     /// How probably an event had a value in the slot when it was made.
     pub(super) present: f32,
-    /// The least code of the sample.
+    /// The least and the greatest code of the sample.
     least: u32,
+    greatest: u32,
     /// The first codes of the cells 2, 3, ...
     bounds: Box<[u32]>,
     /// The probability, in 1/65535, of all cells up to this one.
@@ -78,6 +81,7 @@ impl Lens {
             generation,
             present,
             least: codes.first().copied().unwrap_or(0),
+            greatest: codes.last().copied().unwrap_or(0),
             bounds: bounds.into(),
             cumulative: cumulative.into(),
             posted: None,
@@ -88,6 +92,29 @@ impl Lens {
     #[inline]
     pub(super) fn cell(&self, code: u32) -> u8 {
         (1 + self.bounds.partition_point(|&bound| bound <= code)) as u8
+    }
+
+    /// The position of a key that is not absence's: its cell in the upper byte, and below where it lies inside of that. Positions
+    /// are even and keep the order of keys; absence has 0.
+    ///
+    /// The value that a cell starts with, which a frequent value does, has a position of its own: see [`is_sharp`].
+    #[inline]
+    pub(super) fn position(&self, key: u64) -> u16 {
+        let code = code_of(key);
+        let cell = self.cell(code);
+        let index = usize::from(cell);
+        let start = if index > 1 { self.bounds[index - 2] } else { self.least };
+        let inside = match key.cmp(&implied_key(start)) {
+            Ordering::Less => 0,
+            Ordering::Equal => START,
+            Ordering::Greater if code == start => 2,
+            Ordering::Greater => {
+                let end = self.bounds.get(index - 1).copied().unwrap_or(self.greatest.saturating_add(1));
+                let width = u64::from(end.saturating_sub(start)).max(1);
+                3 + (u64::from(code - start) * 125 / width).min(124) as u16
+            }
+        };
+        u16::from(cell) << 8 | inside << 1
     }
 
     /// The probability of the cells from `first` to `last`, given that there is a value.
@@ -128,6 +155,14 @@ impl Lens {
         let posted = if self.posted.is_some() { size_of::<[u64; 17]>() } else { 0 };
         size_of_val(&*self.bounds) + size_of_val(&*self.cumulative) + posted
     }
+}
+
+/// Where inside of its cell the value lies that the cell starts with.
+const START: u16 = 1;
+
+/// Whether no other key has this position.
+pub(super) fn is_sharp(position: u16) -> bool {
+    position & 255 == START << 1
 }
 
 /// The weight of what subscriptions say of the frequency of an attribute, in events.
@@ -255,6 +290,24 @@ mod tests {
         assert!((lens.probability_of(5) - 0.5).abs() < 0.02 && (lens.probability_of(7) - 0.3).abs() < 0.02);
         let empty = Lens::new(1, 1.0, Vec::new());
         assert_eq!((empty.cell(1), empty.cell(9)), (1, 1));
+    }
+
+    #[test]
+    fn positions_keep_the_order_of_keys_and_tell_frequent_values_from_others() {
+        let codes: Vec<u32> = (0..1_000).map(|number| 0x7FFF_F000 + number * number % 8_192 / 4).collect();
+        let lens = Lens::new(1, 1.0, [codes, vec![0x7FFF_F800; 900], vec![0x8000_0010; 900]].concat());
+        let keys =
+            (0x7FFF_EFF0..0x8000_0900_u64).flat_map(|code| [0, 1, u64::from(u32::MAX)].map(|low| code << 32 | low));
+        let (mut last, mut sharp) = ((0, 0), 0);
+        for key in keys {
+            let position = lens.position(key);
+            assert!(position >= last.1 && position & 1 == 0 && (position >> 8) as u8 == lens.cell(code_of(key)));
+            assert!(!is_sharp(last.1) || position > last.1, "{key:x} and {:x} have {position:x}", last.0);
+            sharp += u32::from(is_sharp(position));
+            last = (key, position);
+        }
+        assert!(sharp > 50, "{sharp}");
+        assert!([0x7FFF_F800, 0x8000_0010].iter().all(|&code| is_sharp(lens.position(implied_key(code)))));
     }
 
     #[test]
