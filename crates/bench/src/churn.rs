@@ -1,7 +1,8 @@
 //! What becomes of an engine whose subscriptions come and go while their number stays the same.
 //!
 //! In a turn as many subscriptions are removed, at random, as there are, each followed by the insertion of a new one. After
-//! each turn matching is timed on the same events, and the bytes in use are counted. Neither should grow.
+//! each turn matching is timed on the same events, and the bytes in use are counted. Neither should grow. In the end a new engine
+//! takes the subscriptions that are left, and both are timed in turns: that ratio holds on a noisy machine too.
 
 use crate::allocation::live_bytes;
 use crate::clock::thread_time;
@@ -9,7 +10,7 @@ use crate::contender::{self, Contender};
 use crate::random::Random;
 use crate::report::short;
 use crate::workload::Input;
-use enroute_filter::Event;
+use enroute_filter::{Event, Filter};
 use enroute_matcher::SubscriptionId;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -41,6 +42,8 @@ pub struct Plan {
 pub struct Churn {
     /// The first is of the build.
     pub turns: Vec<Turn>,
+    /// How much longer than a new engine with the same subscriptions it takes for an event in the end.
+    pub time_to_new: f64,
     /// Events for which the engine finds something else than it should in the end.
     pub differences: usize,
 }
@@ -92,36 +95,65 @@ pub fn churn(input: &Input, plan: &Plan) -> Churn {
         }
         turns.push(Turn {
             update_nanoseconds: taken.as_secs_f64() * 1e9 / plan.subscriptions as f64,
-            microseconds: matching_microseconds(&mut *contender, events.len()),
+            microseconds: matching_microseconds([&mut *contender], events.len())[0],
             bytes_per_subscription: bytes as f64 / plan.subscriptions as f64,
         });
     }
     live.sort_unstable();
-    Churn { turns, differences: differences(input, &live, &events[..CHECKED.min(events.len())], &mut *contender) }
+    let mut new = contender::open(plan.engine, &input.attributes()).expect("the engine exists");
+    fill(&mut *new, input, &live);
+    new.prepare(&events);
+    let [old_microseconds, new_microseconds] = matching_microseconds([&mut *contender, &mut *new], events.len());
+    drop(new);
+    let differences = differences(input, &live, &events[..CHECKED.min(events.len())], &mut *contender);
+    Churn { turns, time_to_new: old_microseconds / new_microseconds, differences }
 }
 
-fn matching_microseconds(contender: &mut dyn Contender, events: usize) -> f64 {
-    let mut least = vec![Duration::MAX; events];
+/// The subscriptions with these ids, which are sorted.
+fn of_ids<'a>(input: &'a Input, ids: &'a [SubscriptionId]) -> impl Iterator<Item = (SubscriptionId, Filter)> {
+    let last = ids.last().map_or(0, |id| id.0 + 1);
+    let all = (0..last).map(SubscriptionId).zip(input.subscriptions());
+    all.filter(|(id, _)| ids.binary_search(id).is_ok())
+}
+
+fn fill(contender: &mut dyn Contender, input: &Input, ids: &[SubscriptionId]) {
+    let mut stream = of_ids(input, ids);
+    for first in (0..ids.len()).step_by(BATCH) {
+        let count = BATCH.min(ids.len() - first);
+        contender.load(stream.by_ref().take(count).collect());
+        (0..count).for_each(|index| contender.insert(index));
+    }
+    contender.load(Vec::new());
+}
+
+/// Of an event: its least time in some rounds, as a mean, for contenders that take turns.
+fn matching_microseconds<const COUNT: usize>(
+    mut contenders: [&mut dyn Contender; COUNT],
+    events: usize,
+) -> [f64; COUNT] {
+    let mut least = vec![[Duration::MAX; COUNT]; events];
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
-        for (event, least) in least.iter_mut().enumerate() {
-            let start = Instant::now();
-            contender.matches(event, &mut found);
-            *least = start.elapsed().min(*least);
+        for (place, contender) in contenders.iter_mut().enumerate() {
+            for (event, least) in least.iter_mut().enumerate() {
+                let start = Instant::now();
+                contender.matches(event, &mut found);
+                least[place] = start.elapsed().min(least[place]);
+            }
         }
     }
-    least.iter().sum::<Duration>().as_secs_f64() * 1e6 / events.max(1) as f64
+    let mean = |place: usize| {
+        least.iter().map(|least| least[place]).sum::<Duration>().as_secs_f64() * 1e6 / events.max(1) as f64
+    };
+    std::array::from_fn(mean)
 }
 
 /// How many of the events match other subscriptions than they should. `live` is sorted.
 fn differences(input: &Input, live: &[SubscriptionId], events: &[Event], contender: &mut dyn Contender) -> usize {
     let mut expected = vec![Vec::new(); events.len()];
-    let last = live.last().map_or(0, |id| id.0 + 1);
-    for (id, filter) in (0..last).map(SubscriptionId).zip(input.subscriptions()) {
-        if live.binary_search(&id).is_ok() {
-            for (event, expected) in events.iter().zip(&mut expected) {
-                expected.extend(filter.matches(event).then_some(id));
-            }
+    for (id, filter) in of_ids(input, live) {
+        for (event, expected) in events.iter().zip(&mut expected) {
+            expected.extend(filter.matches(event).then_some(id));
         }
     }
     let mut found = Vec::new();
@@ -142,6 +174,10 @@ impl fmt::Display for Churn {
                 [turn.microseconds, turn.update_nanoseconds, turn.bytes_per_subscription].map(short);
             writeln!(f, "{number:>6}  {time:>10}  {to_first:>10.3}  {update:>10}  {bytes:>8}")?;
         }
-        Ok(())
+        let (first, last) = (&self.turns[0], self.turns.last().expect("there was a build"));
+        let to_first =
+            [last.microseconds / first.microseconds, last.bytes_per_subscription / first.bytes_per_subscription];
+        writeln!(f, "in the end: {:.3} times the time of the build, {:.3} times its bytes", to_first[0], to_first[1])?;
+        writeln!(f, "beside a new engine with the same subscriptions: {:.3} times its time", self.time_to_new)
     }
 }

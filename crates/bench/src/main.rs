@@ -8,6 +8,7 @@ use enroute_bench::churn;
 use enroute_bench::contender;
 use enroute_bench::machine::Circumstances;
 use enroute_bench::measure::{Plan, measure};
+use enroute_bench::paper::Part;
 use enroute_bench::report::Report;
 use enroute_bench::workload::Workload;
 use serde::Serialize;
@@ -99,6 +100,9 @@ struct ChurnOptions {
 
 #[derive(clap::Args)]
 struct PaperOptions {
+    /// The experiments, separated by commas; each has files of its own
+    #[arg(long = "part", value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
+    parts: Vec<Part>,
     /// Smaller inputs and fewer runs, for a look
     #[arg(long)]
     quick: bool,
@@ -167,8 +171,11 @@ fn run_churn(options: &ChurnOptions) -> Result<(), String> {
 }
 
 fn run_paper(options: &PaperOptions) -> Result<(), String> {
-    let differences = enroute_bench::paper::run(&options.output, options.quick)
-        .map_err(|error| cannot_write(&options.output, &error))?;
+    let mut differences = Vec::new();
+    for part in &options.parts {
+        let found = enroute_bench::paper::run(*part, &options.output, options.quick);
+        differences.extend(found.map_err(|error| cannot_write(&options.output, &error))?);
+    }
     if differences.is_empty() { Ok(()) } else { Err(format!("results differ:\n{}", differences.join("\n"))) }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! - PPSMTBOAD: matching time by the number of attributes, and by the number of subscriptions.
 //! - Enindex: memory, construction, update and matching by the number of subscriptions.
+//!
+//! A part writes files of its own, so that one can be done again without the others. Its time is bounded: an engine that is
+//! slow is given fewer events, one whose build takes too long is left out from there on, and the table says so.
 
 mod enindex;
 mod plot;
@@ -15,34 +18,74 @@ use plot::{Plot, Scale, Series};
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Does all experiments, and writes a page with tables for each paper and a plot for each table into `output`.
+/// How many events an engine is given that is fast enough.
+const EVENTS: usize = 200;
+/// How long an engine may take in a run for matching, and how long for removing.
+const TIME: Duration = Duration::from_secs(1);
+/// How long it may take in a run to take all subscriptions.
+const BUILD_TIME: Duration = Duration::from_secs(60);
+
+/// An experiment, with a page and plots of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// PPSMTBOAD's first experiment: matching by the number of attributes
+    Ppsmtboad1,
+    /// PPSMTBOAD's second experiment: matching by the number of subscriptions
+    Ppsmtboad2,
+    /// The Enindex paper's four questions: memory, construction, update, matching
+    Enindex,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 3] = [Part::Ppsmtboad1, Part::Ppsmtboad2, Part::Enindex];
+
+    fn title(self) -> &'static str {
+        match self {
+            Part::Ppsmtboad1 => "PPSMTBOAD, experiment 1",
+            Part::Ppsmtboad2 => "PPSMTBOAD, experiment 2",
+            Part::Enindex => "The Enindex's four questions",
+        }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            Part::Ppsmtboad1 => "ppsmtboad-1.md",
+            Part::Ppsmtboad2 => "ppsmtboad-2.md",
+            Part::Enindex => "enindex.md",
+        }
+    }
+
+    fn experiment(self, quick: bool) -> Experiment {
+        match self {
+            Part::Ppsmtboad1 => ppsmtboad::by_attributes(quick),
+            Part::Ppsmtboad2 => ppsmtboad::by_subscriptions(quick),
+            Part::Enindex => enindex::by_subscriptions(quick),
+        }
+    }
+}
+
+/// Does an experiment, and writes a page with its tables and a plot for each table into `output`.
 ///
 /// Returns where an engine's results were wrong; such figures are worth nothing.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn run(output: &Path, quick: bool) -> io::Result<Vec<String>> {
+pub fn run(part: Part, output: &Path, quick: bool) -> io::Result<Vec<String>> {
     std::fs::create_dir_all(output)?;
     let circumstances = Circumstances::now();
     let mut differences = Vec::new();
-    let pages = [
-        ("ppsmtboad.md", "PPSMTBOAD's experiments", ppsmtboad::experiments(quick)),
-        ("enindex.md", "The Enindex's experiments", enindex::experiments(quick)),
-    ];
-    for (file, title, experiments) in pages {
-        let mut page = String::new();
-        for experiment in experiments {
-            let points = experiment.measure(&mut differences);
-            for figure in experiment.figures {
-                let table = Table::new(figure, &points);
-                page += &experiment.section(figure, &table);
-                std::fs::write(output.join(figure.file), experiment.plot(figure, &table).to_svg())?;
-            }
-        }
-        std::fs::write(output.join(file), heading(title, &circumstances, quick) + &page)?;
+    let experiment = part.experiment(quick);
+    let points = experiment.measure(&mut differences);
+    let mut page = heading(part.title(), &circumstances, quick);
+    for figure in experiment.figures {
+        let table = Table::new(figure, experiment.engines, &points);
+        page += &experiment.section(figure, &table);
+        std::fs::write(output.join(figure.file), experiment.plot(figure, &table).to_svg())?;
     }
+    std::fs::write(output.join(part.file()), page)?;
     Ok(differences)
 }
 
@@ -72,19 +115,29 @@ struct Figure {
     ordinate: &'static str,
     /// Of the plot.
     file: &'static str,
+    /// Whether it is about matching the events.
+    is_of_events: bool,
     /// `None` if the engine was given up.
     of: fn(&EngineReport) -> Option<f64>,
 }
 
-/// What was measured at one abscissa: run by run, engine by engine.
+/// What was measured at one abscissa, run by run.
 struct Point {
     abscissa: usize,
     runs: Vec<Vec<EngineReport>>,
 }
 
-/// A figure's numbers: by point, its abscissa and a number for each engine.
+/// A figure's numbers: by point, its abscissa and what stands there for each engine.
 struct Table {
-    rows: Vec<(usize, Vec<Option<f64>>)>,
+    rows: Vec<(usize, Vec<Option<Cell>>)>,
+}
+
+/// A number of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    mean: f64,
+    /// In one of the runs at least there was no time for all events.
+    has_fewer_events: bool,
 }
 
 impl Experiment {
@@ -94,17 +147,19 @@ impl Experiment {
 
     fn measure(&self, differences: &mut Vec<String>) -> Vec<Point> {
         let mut points = Vec::new();
+        let mut engines = self.engine_names();
         for (abscissa, subscriptions) in &self.points {
             let mut point = Point { abscissa: *abscissa, runs: Vec::new() };
+            let start = Instant::now();
             for seed in 1..=self.runs {
                 let plan = Plan {
-                    engines: self.engine_names(),
+                    engines: engines.clone(),
                     subscriptions: *subscriptions,
-                    events: 200,
+                    events: EVENTS,
                     checked: 4,
                     rounds: 3,
-                    time: Duration::from_secs(2),
-                    build_time: Duration::from_secs(60),
+                    time: TIME,
+                    build_time: BUILD_TIME,
                     slowest: false,
                     seed,
                 };
@@ -114,9 +169,10 @@ impl Experiment {
                     differences
                         .extend(wrong.map(|text| format!("{}, {abscissa} {}: {text}", engine.name, self.abscissa)));
                 }
+                engines.retain(|name| report.engine(name).is_some_and(|engine| engine.matching.is_some()));
                 point.runs.push(report.engines);
             }
-            eprintln!("{abscissa} {}: done", self.abscissa);
+            eprintln!("{abscissa} {}: {} s", self.abscissa, start.elapsed().as_secs());
             points.push(point);
         }
         points
@@ -128,17 +184,24 @@ impl Experiment {
         text += &format!("Each number is {runs}.\n\n![{}]({})\n\n", figure.title, figure.file);
         text += &format!("| {}: {} | {} |\n", self.abscissa, figure.ordinate, self.engine_names().join(" | "));
         text += &format!("| ---: |{}\n", " ---: |".repeat(self.engines.len()));
-        for (abscissa, numbers) in &table.rows {
-            let numbers: Vec<String> =
-                numbers.iter().map(|number| number.map_or("given up".to_owned(), short)).collect();
-            writeln!(text, "| {abscissa} | {} |", numbers.join(" | ")).expect("strings take all");
+        for (abscissa, cells) in &table.rows {
+            let cells: Vec<String> = cells.iter().map(|cell| cell.map_or("given up".to_owned(), Cell::text)).collect();
+            writeln!(text, "| {abscissa} | {} |", cells.join(" | ")).expect("strings take all");
+        }
+        let has = |test: fn(&Option<Cell>) -> bool| table.rows.iter().flat_map(|(_, cells)| cells).any(test);
+        if has(|cell| cell.is_some_and(|cell| cell.has_fewer_events)) {
+            text += &format!("\n\\*: not all {EVENTS} events, as those took more than {} s.\n", TIME.as_secs_f64());
+        }
+        if has(Option::is_none) {
+            let most = BUILD_TIME.as_secs();
+            text += &format!("\ngiven up: a build took more than {most} s, here or with fewer subscriptions.\n");
         }
         text
     }
 
     fn plot(&self, figure: &Figure, table: &Table) -> Plot {
         let series = self.engines.iter().enumerate().map(|(engine, (name, colour))| {
-            let point = |(abscissa, numbers): &(usize, Vec<Option<f64>>)| Some((*abscissa as f64, numbers[engine]?));
+            let point = |(abscissa, cells): &(usize, Vec<Option<Cell>>)| Some((*abscissa as f64, cells[engine]?.mean));
             Series { name: (*name).to_owned(), colour, points: table.rows.iter().filter_map(point).collect() }
         });
         Plot {
@@ -152,17 +215,24 @@ impl Experiment {
 }
 
 impl Table {
-    /// Means over the runs. An engine that was given up in one of them has no number.
-    fn new(figure: &Figure, points: &[Point]) -> Table {
-        let mean = |runs: &[Vec<EngineReport>], engine: usize| {
-            let numbers: Option<Vec<f64>> = runs.iter().map(|run| (figure.of)(&run[engine])).collect();
-            numbers.map(|numbers| numbers.iter().sum::<f64>() / numbers.len() as f64)
+    /// Means over the runs. An engine that was given up in one of them, or left out, has no number.
+    fn new(figure: &Figure, engines: &[(&str, &str)], points: &[Point]) -> Table {
+        let cell = |runs: &[Vec<EngineReport>], name: &str| {
+            let reports: Vec<&EngineReport> = runs.iter().flatten().filter(|engine| engine.name == name).collect();
+            let numbers: Option<Vec<f64>> = reports.iter().map(|engine| (figure.of)(engine)).collect();
+            let numbers = numbers.filter(|numbers| numbers.len() == runs.len())?;
+            let events = |engine: &&EngineReport| engine.matching.as_ref().map_or(0, |matching| matching.events);
+            let has_fewer_events = figure.is_of_events && reports.iter().any(|engine| events(engine) < EVENTS);
+            Some(Cell { mean: numbers.iter().sum::<f64>() / numbers.len() as f64, has_fewer_events })
         };
-        let row = |point: &Point| {
-            let engines = point.runs.first().map_or(0, Vec::len);
-            (point.abscissa, (0..engines).map(|engine| mean(&point.runs, engine)).collect())
-        };
+        let row = |point: &Point| (point.abscissa, engines.iter().map(|(name, _)| cell(&point.runs, name)).collect());
         Table { rows: points.iter().map(row).collect() }
+    }
+}
+
+impl Cell {
+    fn text(self) -> String {
+        if self.has_fewer_events { format!("{} \\*", short(self.mean)) } else { short(self.mean) }
     }
 }
 
@@ -171,3 +241,6 @@ fn heading(title: &str, circumstances: &Circumstances, quick: bool) -> String {
     let warning = if quick { "\n**A quick look: inputs are smaller than the texts say.**\n" } else { "" };
     format!("# {title}\n\nMeasured on {processor}, {threads} threads, {system}, by `{command}`, {date}.\n{warning}")
 }
+
+#[cfg(test)]
+mod tests;
