@@ -4,6 +4,7 @@
 //! - [`contender`]: the engines, and one peer ([`atree`]).
 //! - [`measure`] and [`report`]: one run of some engines on one workload.
 //! - [`churn`]: one engine whose subscriptions come and go.
+//! - [`covering`]: the covering forest.
 //! - [`paper`]: the papers' experiments.
 //! - [`allocation`], [`clock`], [`machine`], [`random`]: what measuring and drawing need.
 
@@ -13,6 +14,7 @@ pub mod atree;
 pub mod churn;
 pub mod clock;
 pub mod contender;
+pub mod covering;
 pub mod machine;
 pub mod measure;
 pub mod paper;

@@ -6,10 +6,10 @@ use clap::{Parser, Subcommand};
 use enroute_bench::allocation::CountingAllocator;
 use enroute_bench::churn;
 use enroute_bench::contender;
+use enroute_bench::covering;
 use enroute_bench::machine::Circumstances;
 use enroute_bench::measure::{Plan, measure};
 use enroute_bench::paper::Part;
-use enroute_bench::report::Report;
 use enroute_bench::workload::Workload;
 use serde::Serialize;
 use std::fs::File;
@@ -35,6 +35,8 @@ enum Command {
     Match(MatchOptions),
     /// Replace an engine's subscriptions again and again, and see whether it stays as fast and as small
     Churn(ChurnOptions),
+    /// Measure the covering forest on one workload
+    Covering(CoveringOptions),
     /// Do the papers' experiments again: tables and plots
     Paper(PaperOptions),
 }
@@ -99,6 +101,25 @@ struct ChurnOptions {
 }
 
 #[derive(clap::Args)]
+struct CoveringOptions {
+    /// The input
+    #[arg(long, value_enum)]
+    workload: Workload,
+    /// How many subscriptions
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    subscriptions: u32,
+    /// How many subscriptions, and roots, are compared with all others
+    #[arg(long, default_value_t = 50)]
+    checked: usize,
+    /// Another seed gives another input
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 struct PaperOptions {
     /// The experiments, separated by commas; each has files of its own
     #[arg(long = "part", value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
@@ -129,17 +150,35 @@ fn lasting_engine_name(text: &str) -> Result<&'static str, String> {
 
 /// The JSON file.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document<'a, R> {
     workload: &'static str,
     seed: u64,
     circumstances: &'a Circumstances,
-    report: &'a Report,
+    report: &'a R,
+}
+
+/// Where the JSON goes, if anywhere. Created before the measurement: what cannot be written is better known then.
+struct Output<'a>(Option<(&'a Path, File)>);
+
+impl<'a> Output<'a> {
+    fn create(path: Option<&'a Path>) -> Result<Output<'a>, String> {
+        let file =
+            path.map(|path| File::create(path).map(|file| (path, file)).map_err(|error| cannot_write(path, &error)));
+        Ok(Output(file.transpose()?))
+    }
+
+    fn write(self, document: &impl Serialize) -> Result<(), String> {
+        let Some((path, mut file)) = self.0 else { return Ok(()) };
+        let text = serde_json::to_string_pretty(document).expect("numbers and strings");
+        writeln!(file, "{text}").map_err(|error| cannot_write(path, &error))
+    }
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Match(options) => run_match(options),
         Command::Churn(options) => run_churn(&options),
+        Command::Covering(options) => run_covering(&options),
         Command::Paper(options) => run_paper(&options),
     };
     match result {
@@ -179,6 +218,24 @@ fn run_paper(options: &PaperOptions) -> Result<(), String> {
     if differences.is_empty() { Ok(()) } else { Err(format!("results differ:\n{}", differences.join("\n"))) }
 }
 
+fn run_covering(options: &CoveringOptions) -> Result<(), String> {
+    let circumstances = Circumstances::now();
+    let plan =
+        covering::Plan { subscriptions: options.subscriptions as usize, checked: options.checked, seed: options.seed };
+    let output = Output::create(options.json.as_deref())?;
+    let report = covering::measure(&options.workload.open(options.seed), &plan);
+    println!("{circumstances}");
+    println!("workload {}, seed {}", options.workload.name(), options.seed);
+    print!("{report}");
+    output.write(&Document {
+        workload: options.workload.name(),
+        seed: options.seed,
+        circumstances: &circumstances,
+        report: &report,
+    })?;
+    if report.differences.is_empty() { Ok(()) } else { Err("the forest is not as it should be".to_owned()) }
+}
+
 fn run_match(options: MatchOptions) -> Result<(), String> {
     let circumstances = Circumstances::now();
     let input = options.workload.open(options.seed);
@@ -199,18 +256,12 @@ fn run_match(options: MatchOptions) -> Result<(), String> {
         slowest: !options.no_slowest,
         seed: options.seed,
     };
-    // What cannot be written is better known before the measurement than behind it.
-    let file = options.json.as_ref().map(|path| File::create(path).map_err(|error| cannot_write(path, &error)));
-    let file = file.transpose()?;
+    let output = Output::create(options.json.as_deref())?;
     let report = measure(&input, &plan);
     println!("{circumstances}");
     println!("workload {}, seed {}", options.workload.name(), options.seed);
     print!("{report}");
-    if let (Some(mut file), Some(path)) = (file, &options.json) {
-        let (workload, seed) = (options.workload.name(), options.seed);
-        let document = Document { workload, seed, circumstances: &circumstances, report: &report };
-        let text = serde_json::to_string_pretty(&document).expect("numbers and strings");
-        writeln!(file, "{text}").map_err(|error| cannot_write(path, &error))?;
-    }
+    let (workload, seed) = (options.workload.name(), options.seed);
+    output.write(&Document { workload, seed, circumstances: &circumstances, report: &report })?;
     if report.is_right() { Ok(()) } else { Err("an engine's results differ".to_owned()) }
 }

@@ -129,7 +129,7 @@ fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
 }
 
 /// The least of the sorted numbers that so many in a hundred do not exceed.
-fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
+pub(crate) fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     sorted.get((sorted.len() * percent).div_ceil(100).saturating_sub(1)).copied()
 }
 
