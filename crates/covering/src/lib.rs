@@ -32,12 +32,18 @@
 //!
 //! The [`Forest`] keeps the conjunctions of many owners ordered by covering, and says with each change which ones became
 //! roots and which stopped being any: the roots are all that other brokers need to know.
+//!
+//! # Merging
+//!
+//! [`Merging`] makes fewer of the roots: without changing what matches, or, within a budget, by announcing somewhat more than
+//! is wanted.
 
 mod directory;
 #[cfg(test)]
 mod domain;
 mod forest;
 mod index;
+mod merge;
 mod nodes;
 mod pattern;
 mod predicate_forest;
@@ -46,4 +52,5 @@ mod remainder;
 mod span;
 
 pub use forest::{Forest, RootChange, RootDifference};
+pub use merge::{Budget, Merging, MergingConfig};
 pub use relation::{Kind, Relation, covers, filter_covers, filter_overlaps, overlaps, relation};
