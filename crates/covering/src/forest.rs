@@ -28,6 +28,7 @@
 use crate::covers;
 use crate::index::{RootIndex, Width};
 use crate::nodes::{NodeId, Nodes};
+use crate::summary::PredicateSummary;
 use enroute_filter::Conjunction;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -98,11 +99,12 @@ impl Forest {
         if conjunction.constraints().is_empty() {
             return self.insert_everything(owner, conjunction);
         }
-        if let Some(id) = self.nodes.find(conjunction) {
+        let hash = self.nodes.hash(conjunction);
+        if let Some(id) = self.nodes.find(conjunction, hash) {
             self.nodes.add_owner(id, owner);
             return RootChange::default();
         }
-        let id = self.nodes.add(conjunction.clone(), owner);
+        let id = self.nodes.add(conjunction.clone(), hash, owner);
         let mut moves = Moves::default();
         self.place(id, true, &mut moves);
         self.change(moves, None)
@@ -115,7 +117,8 @@ impl Forest {
         if conjunction.constraints().is_empty() {
             return self.remove_everything(owner);
         }
-        let Some(id) = self.nodes.find(conjunction) else { return RootChange::default() };
+        let hash = self.nodes.hash(conjunction);
+        let Some(id) = self.nodes.find(conjunction, hash) else { return RootChange::default() };
         if !self.nodes.remove_owner(id, owner) {
             return RootChange::default();
         }
@@ -161,6 +164,13 @@ impl Forest {
     /// How many of the conjunctions are roots.
     pub fn root_count(&self) -> usize {
         if self.everything.is_some() { 1 } else { self.root_count }
+    }
+
+    /// What the roots say of each attribute, sorted by attribute. TRUE does not count. Goes through all roots, and sorts what
+    /// they say.
+    pub fn predicates(&self) -> Vec<PredicateSummary> {
+        let tests = self.index.tests(&self.nodes);
+        tests.into_iter().map(|(attribute, tests)| PredicateSummary::of(attribute, tests)).collect()
     }
 
     fn insert_everything(&mut self, owner: u64, conjunction: &Conjunction) -> RootChange {

@@ -14,12 +14,13 @@
 //! that covers few others is rarely looked up.
 //!
 //! Of the users so found, most are ruled out by two looks, before `covers` decides: at the signature, which is kept beside the
-//! user's number and says which attributes it may speak of; and at the outlines of its predicates, which are kept together.
+//! user's number and tells of the attributes and single values it asks for; and at the outlines of its predicates, which are
+//! kept together.
 
 use crate::nodes::{NodeId, Nodes, RootId};
 use crate::predicate_forest::{Found, Key, PredicateForest, User};
 use crate::span::{Outline, Span};
-use enroute_filter::Conjunction;
+use enroute_filter::{Conjunction, Constraint, Test};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -82,7 +83,7 @@ impl RootIndex {
     pub(crate) fn read(&self, conjunction: &Conjunction) -> Reading {
         let constraints = conjunction.constraints();
         let spans: Vec<Span> = constraints.iter().map(|constraint| Span::of(constraint.test())).collect();
-        let glance = |(constraint, span): (&enroute_filter::Constraint, &Span)| Glance {
+        let glance = |(constraint, span): (&Constraint, &Span)| Glance {
             attribute: self.names.get(&**constraint.attribute()).copied().unwrap_or(UNKNOWN),
             outline: span.outline(),
         };
@@ -156,11 +157,11 @@ impl RootIndex {
         let id = self.records.add(node, posted.constraint, &reading.glances);
         let user = User { id, signature: reading.signature };
         for (constraint, (span, glance)) in reading.spans.iter().zip(&reading.glances).enumerate() {
-            let key_of = |id| self.records.get(id).key(glance.attribute, nodes);
+            let key_of = |id| key(Span::of(self.records.get(id).test(glance.attribute, nodes)));
             let attribute = &mut self.attributes[glance.attribute as usize];
-            attribute.members.insert(user, (span.group, span.clone().key()), key_of);
+            attribute.members.insert(user, key(span.clone()), key_of);
             if constraint == posted.constraint {
-                attribute.access.insert(user, (span.group, span.clone().key()), key_of);
+                attribute.access.insert(user, key(span.clone()), key_of);
             }
         }
         RootId(id)
@@ -172,8 +173,7 @@ impl RootIndex {
         let (posted, node) = (record.posted(), record.node());
         let numbers: Vec<u32> = record.glances().map(|glance| glance.attribute).collect();
         for (index, (&number, constraint)) in numbers.iter().zip(nodes.conjunction(node).constraints()).enumerate() {
-            let span = Span::of(constraint.test());
-            let key = (span.group, span.key());
+            let key = key(Span::of(constraint.test()));
             let attribute = &mut self.attributes[number as usize];
             if index == posted {
                 attribute.access.remove(root.0, key.clone());
@@ -189,6 +189,15 @@ impl RootIndex {
             // Nothing is kept of an index that was once large.
             *self = RootIndex::default();
         }
+    }
+
+    /// By attribute, sorted by name, what the roots say of it: a test for each root that speaks of it.
+    pub(crate) fn tests<'a>(&'a self, nodes: &'a Nodes) -> BTreeMap<&'a Arc<str>, Vec<&'a Test>> {
+        let tests = |(name, &number): (&'a Arc<str>, &u32)| {
+            let users = self.attributes[number as usize].members.all_users();
+            (name, users.map(|user| self.records.get(user.id).test(number, nodes)).collect())
+        };
+        self.names.iter().map(tests).collect()
     }
 
     /// The number of an attribute, new if need be.
@@ -219,10 +228,16 @@ impl Glance {
     }
 }
 
-/// The attributes as bits. Those numbered first, mostly the common ones, have a bit of their own.
+/// What all that is covered has in common with what covers it, as bits: the attributes, and the values that are asked for.
+/// The attributes numbered first, mostly the common ones, have a bit of their own; the other bits stand for several things.
 fn signature(glances: &[Glance]) -> u32 {
-    let bit = |number: u32| if number < 24 { number } else { 24 + number % 8 };
-    glances.iter().fold(0, |all, glance| all | 1 << bit(glance.attribute))
+    let bits = |glance: &Glance| {
+        let Glance { attribute, outline } = *glance;
+        let attribute_bit = if attribute < 16 { attribute } else { 16 + attribute % 4 };
+        let value_bit = 20 + outline.high.wrapping_add(attribute) % 12;
+        1 << attribute_bit | if outline.is_point { 1 << value_bit } else { 0 }
+    };
+    glances.iter().fold(0, |all, glance| all | bits(glance))
 }
 
 /// The nodes of roots and the outlines of their predicates, each root's in one piece. Roots are known by where that begins.
@@ -292,11 +307,13 @@ impl<'a> Record<'a> {
         self.words[HEADER..].as_chunks::<3>().0.iter().map(glance)
     }
 
-    /// The key of the root's predicate on an attribute that it speaks of.
-    fn key(&self, attribute: u32, nodes: &Nodes) -> Key {
-        let index =
-            self.glances().position(|glance| glance.attribute == attribute).expect("it speaks of the attribute");
-        let span = Span::of(nodes.conjunction(self.node()).constraints()[index].test());
-        (span.group, span.key())
+    /// What the root says of an attribute that it speaks of.
+    fn test<'n>(&self, attribute: u32, nodes: &'n Nodes) -> &'n Test {
+        let index = self.glances().position(|glance| glance.attribute == attribute);
+        nodes.conjunction(self.node()).constraints()[index.expect("it speaks of the attribute")].test()
     }
+}
+
+fn key(span: Span) -> Key {
+    (span.group, span.key())
 }

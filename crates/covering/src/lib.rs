@@ -50,7 +50,9 @@ mod predicate_forest;
 mod relation;
 mod remainder;
 mod span;
+mod summary;
 
 pub use forest::{Forest, RootChange, RootDifference};
 pub use merge::{Budget, Merging, MergingConfig};
 pub use relation::{Kind, Relation, covers, filter_covers, filter_overlaps, overlaps, relation};
+pub use summary::PredicateSummary;

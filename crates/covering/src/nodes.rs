@@ -1,6 +1,6 @@
 //! The nodes of a forest: conjunctions with their owners, and the trees they form.
 
-use crate::directory::Directory;
+use crate::directory::{Directory, reserve_little};
 use enroute_filter::Conjunction;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
@@ -55,14 +55,18 @@ impl Nodes {
         self.nodes.capacity()
     }
 
+    /// To be handed to [`find`](Self::find) and [`add`](Self::add).
+    pub(crate) fn hash(&self, conjunction: &Conjunction) -> u32 {
+        self.hasher.hash_one(conjunction) as u32
+    }
+
     /// The node of a conjunction.
-    pub(crate) fn find(&self, conjunction: &Conjunction) -> Option<NodeId> {
-        self.directory.find(self.hasher.hash_one(conjunction), |id| self.conjunction(id) == conjunction)
+    pub(crate) fn find(&self, conjunction: &Conjunction, hash: u32) -> Option<NodeId> {
+        self.directory.find(hash, |id| self.conjunction(id) == conjunction)
     }
 
     /// A new node, without a place in the forest yet, for a conjunction that has none.
-    pub(crate) fn add(&mut self, conjunction: Conjunction, owner: u64) -> NodeId {
-        let hash = self.hasher.hash_one(&conjunction);
+    pub(crate) fn add(&mut self, conjunction: Conjunction, hash: u32, owner: u64) -> NodeId {
         let node = Node { conjunction, owner, parent: NONE, first_child: NONE, next: NONE, previous: NONE };
         let id = match self.unused.pop() {
             Some(id) => {
@@ -70,22 +74,18 @@ impl Nodes {
                 id
             }
             None => {
-                // Grown by little, and not to the double.
-                if self.nodes.len() == self.nodes.capacity() {
-                    self.nodes.reserve_exact(self.nodes.len() / 8 + 4);
-                }
+                reserve_little(&mut self.nodes);
                 self.nodes.push(node);
                 NodeId(self.nodes.len() as u32 - 1)
             }
         };
-        self.directory.insert(id, hash, |id| self.hasher.hash_one(&self.nodes[id.0 as usize].conjunction));
+        self.directory.insert(id, hash);
         id
     }
 
     /// Removes a node without parent and children.
     pub(crate) fn remove(&mut self, id: NodeId) {
-        let hash_of = |id: NodeId| self.hasher.hash_one(&self.nodes[id.0 as usize].conjunction);
-        self.directory.remove(id, hash_of(id), hash_of);
+        self.directory.remove(id);
         let node = self.node_mut(id);
         node.parent = UNUSED;
         node.conjunction = Conjunction::always();

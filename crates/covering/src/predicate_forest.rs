@@ -15,21 +15,22 @@
 //! The list is cut into blocks. Only the first key of each is kept; a block is not sorted within, so that a user takes eight
 //! bytes, and what is looked up is a few users more than asked for. They are candidates, to be verified in any case.
 
+use crate::directory::reserve_little;
 use crate::span::{Code, Group, Keys};
 use std::ops::Range;
 
-/// A block with more users is cut in half.
-const MAX_BLOCK: usize = 256;
+/// A block with more users is cut in half. Small in tests, which otherwise would never see a second block.
+const MAX_BLOCK: usize = if cfg!(test) { 4 } else { 256 };
 
-/// Two neighbours with fewer users in all become one.
-const MIN_BLOCK: usize = 64;
+/// Two neighbours with at most so many users in all become one.
+const MIN_BLOCK: usize = MAX_BLOCK / 2;
 
 /// Somebody who has a predicate on the attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct User {
     /// The number the owner of the forest knows it by.
     pub(crate) id: u32,
-    /// Tells at a glance of which attributes it speaks.
+    /// Tells at a glance that it has nothing to do with another conjunction.
     pub(crate) signature: u32,
 }
 
@@ -73,10 +74,7 @@ impl PredicateForest {
         if full_key < block.first {
             block.first = full_key;
         }
-        // Grown by little, as there are millions of users.
-        if block.users.len() == block.users.capacity() {
-            block.users.reserve_exact(block.users.len() / 8 + 1);
-        }
+        reserve_little(&mut block.users);
         block.users.push(user);
         if block.users.len() > MAX_BLOCK {
             self.cut(index, key_of);
@@ -97,22 +95,22 @@ impl PredicateForest {
         users.swap_remove(at);
         if users.is_empty() {
             self.blocks.remove(index);
-        } else if users.len() < MIN_BLOCK {
+        } else if users.len() <= MIN_BLOCK {
             self.join(index);
         }
     }
 
     /// Cuts a block in half.
     fn cut(&mut self, index: usize, key_of: impl Fn(u32) -> Key) {
-        let users = std::mem::take(&mut self.blocks[index].users);
+        let users = &self.blocks[index].users;
         let mut sorted: Vec<((Key, u32), User)> =
-            users.into_iter().map(|user| ((key_of(user.id), user.id), user)).collect();
+            users.iter().map(|user| ((key_of(user.id), user.id), *user)).collect();
         sorted.sort_unstable();
         let mut upper = sorted.split_off(sorted.len() / 2);
-        let users = upper.iter().map(|(_, user)| *user).collect();
-        let first = upper.swap_remove(0).0;
-        self.blocks[index].users = sorted.into_iter().map(|(_, user)| user).collect();
-        self.blocks.insert(index + 1, Block { first, users });
+        let users = |half: &[((Key, u32), User)]| half.iter().map(|(_, user)| *user).collect();
+        self.blocks[index].users = users(&sorted);
+        let block = Block { users: users(&upper), first: upper.swap_remove(0).0 };
+        self.blocks.insert(index + 1, block);
     }
 
     /// Joins a block with the next one if both are small, and lets go of memory it no longer needs.
@@ -160,6 +158,11 @@ impl PredicateForest {
             found.runs.push(run);
         }
         found
+    }
+
+    /// All users of its predicates.
+    pub(crate) fn all_users(&self) -> impl Iterator<Item = &User> {
+        self.blocks.iter().flat_map(|block| &block.users)
     }
 
     /// The users in some of its blocks.

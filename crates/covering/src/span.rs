@@ -7,7 +7,8 @@
 //! the other's [`Span::keys_of_covering`] and [`Span::keys_of_covered`] name.
 
 use enroute_filter::{Class, NumberSet, StringSet, Test, TimeSet, Timestamp, ValueSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::cmp::{Ordering, Reverse};
+use std::hash::{BuildHasher, Hash};
 
 /// How many bytes of a string count: enough for what topics and paths have in common, few enough to bound the work.
 const MAX_STRING: usize = 64;
@@ -216,10 +217,8 @@ impl Span {
     }
 
     fn point(line: Line, code: Code, value: impl Hash) -> Span {
-        let mut hasher = DefaultHasher::new();
-        value.hash(&mut hasher);
-        let group = Group { line, kind: Kind::Point };
-        Span { group, low: code.clone(), high: code, hash: hasher.finish() as u32 }
+        let hash = foldhash::fast::FixedState::default().hash_one(value) as u32;
+        Span { group: Group { line, kind: Kind::Point }, low: code.clone(), high: code, hash }
     }
 
     fn all(line: Line) -> Span {
@@ -296,9 +295,28 @@ impl Span {
         }
     }
 
+    /// Whether it may hold values of several classes.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.group.line == Line::Mixed
+    }
+
+    pub(crate) fn is_on_line_of(&self, other: &Span) -> bool {
+        self.group.line == other.group.line
+    }
+
+    pub(crate) fn high(&self) -> &Code {
+        &self.high
+    }
+
+    /// Orders spans such that each comes behind those that contain it: the line, the low end, and the high end reversed.
+    pub(crate) fn wider_first(&self, other: &Span) -> Ordering {
+        let line = |span: &Span| (Reverse(span.is_mixed()), span.group.line);
+        line(self).cmp(&line(other)).then_with(|| self.low.cmp(&other.low)).then_with(|| other.high.cmp(&self.high))
+    }
+
     /// The span in few bytes.
     pub(crate) fn outline(&self) -> Outline {
-        if self.group.line == Line::Mixed {
+        if self.is_mixed() {
             return Outline { is_point: false, low: 0, high: u32::MAX };
         }
         let short = |code: &Code| (self.group.line as u32) << 29 | (code.head >> 35) as u32;

@@ -58,7 +58,8 @@ fn assert_invariants(forest: &Forest) {
     let mut trees: Vec<NodeId> = nodes.roots().collect();
     assert_eq!(trees.len(), forest.root_count);
     while let Some(parent) = trees.pop() {
-        assert_eq!(nodes.find(nodes.conjunction(parent)), Some(parent));
+        let conjunction = nodes.conjunction(parent);
+        assert_eq!(nodes.find(conjunction, nodes.hash(conjunction)), Some(parent));
         hanging += 1;
         for child in nodes.children(parent) {
             assert_eq!(nodes.parent(child), Some(parent));
@@ -187,6 +188,18 @@ fn values_that_the_index_cannot_tell_apart_are_told_apart() {
     assert_eq!(forest.root_count(), 6);
     assert_eq!(forest.insert(1, &single("a", above)).removed.len(), 2);
     assert_eq!(forest.root_count(), 5);
+}
+
+#[test]
+fn predicates_of_the_roots_are_summed_up() {
+    let mut forest = Forest::new();
+    for (index, least) in [(1, 1), (2, 2), (3, 2), (1, 3)] {
+        let constraints =
+            [Constraint::compare("topic", Comparison::Eq, index), Constraint::compare("amount", Comparison::Ge, least)];
+        forest.insert(1, &Conjunction::new(constraints).expect("satisfiable"));
+    }
+    let summaries = forest.predicates().into_iter().map(|it| (it.attribute, it.users, it.predicates, it.depth));
+    assert!(summaries.eq([(Arc::from("amount"), 3, 2, 2), (Arc::from("topic"), 3, 3, 1)]));
 }
 
 /// A chain taken down from its top: each removal reveals one root.
