@@ -2,14 +2,18 @@
 
 use enroute_covering::{Kind, Relation, filter_covers, filter_overlaps, relation};
 use enroute_filter::Filter;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const TABLE: &str = include_str!("../../testdata/covers.txt");
 
+/// Each line as the two filters' text, the filters and the relation.
 fn cases() -> impl Iterator<Item = (&'static str, Filter, Filter, &'static str)> {
     let parse = |text: &str| Filter::parse(text).unwrap_or_else(|error| panic!("{}", error.render(text)));
     TABLE.lines().filter(|line| !line.starts_with('#')).map(move |line| {
-        let (filters, expected) = line.rsplit_once(" => ").expect("a relation");
+        let (case, reason) = line.rsplit_once(" # ").expect("a reason");
+        assert!(!reason.is_empty(), "{line}");
+        let (filters, expected) = case.rsplit_once(" => ").expect("a relation");
         let (f, g) = filters.split_once(" | ").expect("two filters");
         (filters, parse(f), parse(g), expected)
     })
@@ -31,6 +35,16 @@ fn filters_stand_to_each_other_as_the_table_says() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn no_case_is_there_twice() {
+    let mut lines = BTreeSet::new();
+    for (filters, ..) in cases() {
+        let (f, g) = filters.split_once(" | ").expect("two filters");
+        assert!(!lines.contains(&(g, f)) && lines.insert((f, g)), "{filters}");
+    }
+    assert!(lines.len() >= 300, "{}", lines.len());
 }
 
 #[test]
