@@ -80,15 +80,9 @@ fn thousands_of_one_shape_under_one_key() {
         ];
         Conjunction::new(constraints).expect("none is empty").into()
     };
-    // So that a price says little and the symbol is the key: other symbols are far more frequent.
-    for number in 0..4_000 {
-        let event =
-            Event::builder().attribute("symbol", format!("Y{number}")).attribute("price", 5).attribute("lot", 50);
-        pair.engine.matches(&event.build().expect("short"), &mut pair.scratch, &mut Vec::new());
-    }
     let mut live: Vec<u64> = Vec::new();
     let mut next = 0;
-    for most in [3_300, 1_000, 2_100, 1_030, 3] {
+    for most in [300, 3_300, 1_000, 2_100, 1_030, 3] {
         while live.len() < most {
             pair.insert(next, &filter(&mut random));
             live.push(next);
@@ -97,9 +91,69 @@ fn thousands_of_one_shape_under_one_key() {
         while live.len() > most {
             pair.remove(live.swap_remove(random.below(live.len() as u64) as usize));
         }
+        // Other symbols are far more frequent, so that this one becomes the key, and not a price.
+        for number in 0..2_000 {
+            let event = Event::builder().attribute("symbol", format!("Y{number}")).attribute("price", number);
+            let event = event.attribute("lot", 50).build().expect("short");
+            pair.engine.matches(&event, &mut pair.scratch, &mut Vec::new());
+        }
         let matches: usize = (0..40).map(|_| pair.compare(&quote(&mut random))).sum();
         assert!(most < 100 || matches > most, "{matches} of {most}");
     }
+}
+
+/// Entries of late attributes get the places of early ones, in bitmaps that said nothing about those attributes.
+#[test]
+fn thousands_in_bitmaps_while_attributes_come_and_go() {
+    const SUBSCRIPTIONS: u64 = 9_000;
+    const LATE: u64 = 600;
+    let mut random = Random(10);
+    let mut pair = Pair::default();
+    // Wide ranges on half of eight attributes: no key is worth while, and no shape frequent.
+    let wide = |kind: &str, random: &mut Random| {
+        let constraints = (0..8).filter_map(|number| {
+            let start = random.below(400) as i64;
+            let range = Test::between(start, start + 600);
+            (random.below(2) == 0).then(|| Constraint::new(format!("{kind}{number}"), range))
+        });
+        Filter::from(Conjunction::new(constraints.collect::<Vec<_>>()).expect("none is empty"))
+    };
+    let point = |random: &mut Random| {
+        let point = (0..8).fold(Event::builder(), |event, number| {
+            let event = event.attribute(format!("early{number}"), random.below(1_000) as i64);
+            event.attribute(format!("late{number}"), random.below(1_000) as i64)
+        });
+        point.build().expect("short")
+    };
+    let mut early: Vec<u64> = (0..SUBSCRIPTIONS).collect();
+    early.iter().for_each(|&id| pair.insert(id, &wide("early", &mut random)));
+    // Some of the late attributes stay, so that it is known that all events have them.
+    (SUBSCRIPTIONS..SUBSCRIPTIONS + 20).for_each(|id| pair.insert(id, &wide("late", &mut random)));
+    for _ in 0..2_000 {
+        pair.engine.matches(&point(&mut random), &mut pair.scratch, &mut Vec::new());
+    }
+    let mut next = SUBSCRIPTIONS + 20;
+    let mut matches = 0;
+    // In some of the rounds the late ones come after all others have been placed anew.
+    for _ in 0..16 {
+        for id in next..next + LATE {
+            pair.insert(id, &wide("late", &mut random));
+        }
+        for step in 0..LATE {
+            pair.remove(early.swap_remove(random.below(early.len() as u64) as usize));
+            if step % 100 == 0 {
+                matches += pair.compare(&point(&mut random));
+            }
+        }
+        (next..next + LATE).for_each(|id| pair.remove(id));
+        next += LATE;
+        for id in next..next + LATE {
+            pair.insert(id, &wide("early", &mut random));
+            early.push(id);
+        }
+        next += LATE;
+    }
+    assert!(matches > 10_000, "{matches}");
 }
 
 #[test]
