@@ -1,39 +1,16 @@
 //! Interest, outgoing: what this broker tells each publishing broker that its clients want.
 //!
 //! The interest is the set of the roots of the covering forest over all local subscriptions. Of it, a publishing broker is
-//! told what overlaps its scope. The first time, and for each new version of its scope, it is told the whole; afterwards
-//! the changes. While [`STEPS`] steps are not acknowledged, changes gather and cancel out, and go as one step later.
+//! told what overlaps its scope: the whole for each version of its scope, afterwards the changes ([`Told`]).
 
 use crate::broker::Broker;
+use crate::told::Told;
 use crate::topology::ScopeView;
-use crate::{AnnouncedFilter, BrokerId, Digest, Interest, Output, Payload};
+use crate::{AnnouncedFilter, BrokerId, Output, Payload};
 use enroute_covering::RootChange;
 use enroute_filter::Conjunction;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Steps under way to one broker before further changes gather.
-const STEPS: usize = 8;
-
-/// Bytes of filters in one message; a larger step takes several.
-const CHUNK: usize = 64 << 10;
-
-/// What one publishing broker has been told.
-#[derive(Debug, Default)]
-struct Told {
-    /// The sequence of its scope that was answered.
-    scope_version: u64,
-    digest: Digest,
-    filters: u64,
-    /// Changes not told yet (true: added), each a difference to what was told.
-    gathered: BTreeMap<AnnouncedFilter, bool>,
-    /// The interest version of the oldest gathered change.
-    gathered_since: u64,
-    /// Steps not acknowledged: the last sequence of each on the channel, and the version of the oldest change in it.
-    under_way: VecDeque<(u64, u64)>,
-    /// The whole is wanted, and waits because too much is under way.
-    whole_due: bool,
-}
 
 /// The own interest and what others have been told of it.
 #[derive(Debug, Default)]
@@ -47,16 +24,17 @@ pub(crate) struct Announcements {
 impl Announcements {
     /// How many filters a broker has been told.
     pub(crate) fn told(&self, broker: BrokerId) -> u64 {
-        self.told.get(&broker).map_or(0, |told| told.filters)
+        self.told.get(&broker).map_or(0, Told::filters)
     }
 
     /// Whether a broker holds the interest as it was at `version`, and as much of it as its present scope wants.
     pub(crate) fn holds(&self, broker: BrokerId, version: u64, scope_version: u64) -> bool {
-        let Some(told) = self.told.get(&broker) else { return false };
-        told.scope_version == scope_version
-            && !told.whole_due
-            && told.under_way.front().is_none_or(|&(_, since)| since > version)
-            && (told.gathered.is_empty() || told.gathered_since > version)
+        self.told.get(&broker).is_some_and(|told| told.scope_version == scope_version && told.holds(version))
+    }
+
+    /// The whole interest.
+    pub(crate) fn whole(&self) -> Vec<AnnouncedFilter> {
+        self.roots.keys().cloned().collect()
     }
 
     pub(crate) fn forget(&mut self, broker: BrokerId) {
@@ -64,22 +42,12 @@ impl Announcements {
     }
 }
 
-/// One step, before it is cut into messages.
-struct Step {
-    /// The version of the oldest change in it; 0 for a whole, which has them all.
-    since: u64,
-    whole: bool,
-    added: Vec<AnnouncedFilter>,
-    removed: Vec<AnnouncedFilter>,
-}
-
 impl Broker {
-    /// Takes in a change of the roots and tells it to all whose scope it overlaps.
+    /// Takes in a change of the roots, under the present version, and tells it to all whose scope it overlaps, and to the uplink.
     pub(crate) fn announce_change(&mut self, change: &RootChange, out: &mut Vec<Output>) {
         if change.is_empty() {
             return;
         }
-        self.announcements.version += 1;
         let version = self.announcements.version;
         let encode = |conjunctions: &[Arc<Conjunction>]| -> Vec<(AnnouncedFilter, Arc<Conjunction>)> {
             conjunctions.iter().map(|conjunction| (AnnouncedFilter::of(conjunction), conjunction.clone())).collect()
@@ -101,23 +69,15 @@ impl Broker {
                 }
             }
         }
+        if let Some(uplink) = &mut self.uplink {
+            added.iter().for_each(|(filter, _)| uplink.told.gather(filter, true, version));
+            removed.iter().for_each(|(filter, _)| uplink.told.gather(filter, false, version));
+        }
         let brokers: Vec<BrokerId> = self.announcements.told.keys().copied().collect();
         for broker in brokers {
-            self.announce_gathered(broker, out);
+            self.announce_next(broker, out);
         }
-    }
-
-    /// Tells a broker the changes that have gathered, if not too much is under way.
-    fn announce_gathered(&mut self, to: BrokerId, out: &mut Vec<Output>) {
-        let Some(told) = self.announcements.told.get_mut(&to) else { return };
-        if told.whole_due || told.gathered.is_empty() || told.under_way.len() >= STEPS {
-            return;
-        }
-        let since = told.gathered_since;
-        let (added, removed): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut told.gathered).into_iter().partition(|&(_, is_added)| is_added);
-        let filters = |changes: Vec<(AnnouncedFilter, bool)>| changes.into_iter().map(|(filter, _)| filter).collect();
-        self.announce_step(to, Step { since, whole: false, added: filters(added), removed: filters(removed) }, out);
+        self.announce_up(out);
     }
 
     /// Tells a broker all that its scope wants, from nothing, if it publishes and not too much is under way.
@@ -125,52 +85,34 @@ impl Broker {
         if matches!(self.topology.scope(to), ScopeView::Nobody) {
             return self.withdraw_announcement(to);
         }
-        let told = self.announcements.told.entry(to).or_default();
-        if told.under_way.len() >= STEPS {
-            told.whole_due = true;
-            told.gathered.clear();
-            return;
-        }
         let scope_version = self.topology.scope_version(to).sequence;
-        *told = Told { scope_version, under_way: std::mem::take(&mut told.under_way), ..Told::default() };
+        self.announcements.told.entry(to).or_default().tell_whole(scope_version);
+        self.announce_next(to, out);
+    }
+
+    /// Sends a broker the next step, if there is one and not too much is under way.
+    fn announce_next(&mut self, to: BrokerId, out: &mut Vec<Output>) {
+        let Announcements { version, roots, told } = &mut self.announcements;
+        let Some(told) = told.get_mut(&to) else { return };
         let scope = self.topology.scope(to);
-        let wanted = self.announcements.roots.iter().filter(|(_, conjunction)| scope.overlaps(conjunction));
-        let added = wanted.map(|(filter, _)| filter.clone()).collect();
-        self.announce_step(to, Step { since: 0, whole: true, added, removed: Vec::new() }, out);
+        let whole = || {
+            let wanted = roots.iter().filter(|(_, conjunction)| scope.overlaps(conjunction));
+            wanted.map(|(filter, _)| filter.clone()).collect()
+        };
+        let Some(step) = told.next_step(*version, whole) else { return };
+        let mut last_sequence = 0;
+        for interest in step.messages {
+            last_sequence = self.tell(to, Payload::Interest(interest), out);
+        }
+        if let Some(told) = self.announcements.told.get_mut(&to) {
+            told.sent(last_sequence, step.since);
+        }
     }
 
     /// A broker does not publish any more: what is still under way to it is void.
     fn withdraw_announcement(&mut self, to: BrokerId) {
-        if self.announcements.told.remove(&to).is_some_and(|told| !told.under_way.is_empty()) {
+        if self.announcements.told.remove(&to).is_some_and(|told| told.under_way() > 0) {
             self.restart_channel(to);
-        }
-    }
-
-    /// Cuts a step into messages and sends them.
-    fn announce_step(&mut self, to: BrokerId, step: Step, out: &mut Vec<Output>) {
-        let version = self.announcements.version;
-        let Some(told) = self.announcements.told.get_mut(&to) else { return };
-        for filter in &step.added {
-            told.digest = told.digest.with(filter);
-        }
-        for filter in &step.removed {
-            told.digest = told.digest.without(filter);
-        }
-        // The scope of a broker's new life may come before its link state; until then a change can take away what was never
-        // told. The whole that follows puts it right.
-        told.filters = (told.filters + step.added.len() as u64).saturating_sub(step.removed.len() as u64);
-        let (digest, scope_version) = (told.digest, told.scope_version);
-        let since = step.since;
-        let mut last_sequence = 0;
-        let chunks = chunks(step);
-        let count = chunks.len();
-        for (index, Step { since: _, whole, added, removed }) in chunks.into_iter().enumerate() {
-            let last = index + 1 == count;
-            let interest = Interest { version, scope_version, whole, added, removed, last, digest };
-            last_sequence = self.tell(to, Payload::Interest(interest), out);
-        }
-        if let Some(told) = self.announcements.told.get_mut(&to) {
-            told.under_way.push_back((last_sequence, since));
         }
     }
 
@@ -178,14 +120,8 @@ impl Broker {
     pub(crate) fn on_acknowledged(&mut self, by: BrokerId, out: &mut Vec<Output>) {
         let Some(acknowledged) = self.channels.get(&by).map(|channel| channel.acknowledged()) else { return };
         let Some(told) = self.announcements.told.get_mut(&by) else { return };
-        while told.under_way.front().is_some_and(|&(sequence, _)| sequence <= acknowledged) {
-            told.under_way.pop_front();
-        }
-        if told.whole_due {
-            self.announce_whole(by, out);
-        } else {
-            self.announce_gathered(by, out);
-        }
+        told.acknowledge(acknowledged);
+        self.announce_next(by, out);
         self.end_waits_for(by, out);
     }
 
@@ -200,45 +136,12 @@ impl Broker {
     }
 }
 
-impl Told {
-    /// Adds a change to those not told yet; a change and its opposite cancel out.
-    fn gather(&mut self, filter: &AnnouncedFilter, added: bool, version: u64) {
-        if self.whole_due {
-            return;
-        }
-        if self.gathered.is_empty() {
-            self.gathered_since = version;
-        }
-        if self.gathered.insert(filter.clone(), added).is_some_and(|before| before != added) {
-            self.gathered.remove(filter);
-        }
-    }
-}
-
-/// Cuts a step into parts of at most [`CHUNK`] bytes (or one filter), at least one part.
-fn chunks(step: Step) -> Vec<Step> {
-    let (since, whole) = (step.since, step.whole);
-    let empty = || Step { since, whole, added: Vec::new(), removed: Vec::new() };
-    let mut parts = vec![empty()];
-    let mut bytes = 0;
-    let changes = step.added.into_iter().map(|filter| (filter, true));
-    for (filter, added) in changes.chain(step.removed.into_iter().map(|filter| (filter, false))) {
-        if bytes > 0 && bytes + filter.0.len() > CHUNK {
-            parts.push(empty());
-            bytes = 0;
-        }
-        bytes += filter.0.len().max(1);
-        let part = parts.last_mut().expect("there is always one part");
-        if added { part.added.push(filter) } else { part.removed.push(filter) }
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::told::STEPS;
     use crate::{ClientId, Command, Config, Identity, Input, LinkId, LinkState, Message, Neighbour, RequestId};
-    use crate::{Routed, RoutedBody, Scope, ScopeRecord, Time, Version};
+    use crate::{Role, Routed, RoutedBody, Scope, ScopeRecord, Time, Version};
     use enroute_filter::Filter;
 
     const LINK: LinkId = LinkId(1);
@@ -250,6 +153,7 @@ mod tests {
         let identity = Identity { id, peer_id, incarnation: 1, start_nonce: 1, addresses: Vec::new() };
         let neighbour = Neighbour {
             broker: b,
+            role: Role::Core,
             peer_id: "b".into(),
             incarnation: 1,
             start_nonce: 1,
@@ -313,10 +217,10 @@ mod tests {
             take(&mut broker, routed(b, a, RoutedBody::Data { epoch: 1, sequence, payload }));
         }
         let told = &broker.announcements.told[&b];
-        assert_eq!((told.under_way.len(), told.whole_due), (STEPS, true));
+        assert_eq!((told.under_way(), told.all_sent()), (STEPS, false));
         take(&mut broker, routed(b, a, RoutedBody::Ack { epoch: 1, received: STEPS as u64 }));
         let told = &broker.announcements.told[&b];
-        assert_eq!((told.under_way.len(), told.whole_due), (1, false));
+        assert_eq!((told.under_way(), told.all_sent()), (1, true));
         // Nor does a scope that comes and goes pile anything up.
         for sequence in 2..100 {
             let scope = if sequence % 2 == 0 { Scope::Nobody } else { Scope::Anything };

@@ -4,14 +4,19 @@ use crate::announce::Announcements;
 use crate::channel::Channel;
 use crate::clients::Clients;
 use crate::forward::Parked;
+use crate::interest::LocalInterest;
+use crate::leaves::Leaves;
 use crate::links::{Link, Links};
 use crate::publish::WaitingPublications;
+use crate::quench::Quench;
 use crate::remote::RemoteInterest;
 use crate::scope::OwnScope;
+use crate::seen::Seen;
 use crate::timers::{Timer, Timers};
 use crate::topology::Topology;
+use crate::uplink::Uplink;
 use crate::waits::Waits;
-use crate::{BrokerId, Config, Counters, Identity, Input, LinkId, Message, Output, Time};
+use crate::{BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, Message, Output, Time};
 use enroute_matcher::Owner;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,8 +44,15 @@ pub struct Broker {
     pub(crate) remote: RemoteInterest,
 
     pub(crate) clients: Clients,
+    pub(crate) interest: LocalInterest,
     pub(crate) scope: OwnScope,
     pub(crate) waits: Waits,
+
+    pub(crate) leaves: Leaves,
+    pub(crate) quench: Quench,
+    /// None in a core broker.
+    pub(crate) uplink: Option<Uplink>,
+    pub(crate) seen: Seen,
 
     pub(crate) waiting: WaitingPublications,
     /// Brokers that publications are not held up for any more, until they answer.
@@ -87,8 +99,13 @@ impl Broker {
             announcements: Announcements::default(),
             remote: RemoteInterest::default(),
             clients: Clients::default(),
+            interest: LocalInterest::default(),
             scope: OwnScope::default(),
             waits: Waits::default(),
+            leaves: Leaves::default(),
+            quench: Quench::default(),
+            uplink: config.leaf.then(Uplink::new),
+            seen: Seen::default(),
             waiting: WaitingPublications::default(),
             overdue: BTreeSet::new(),
             missing_answers: None,
@@ -147,7 +164,11 @@ impl Broker {
 
     fn on_message(&mut self, link: LinkId, message: Message, out: &mut Vec<Output>) {
         // Messages that were under way on a link closed meanwhile: the sync of the next link brings what they said.
-        let Some(from) = self.links.get_mut(link) else { return };
+        let message = match message {
+            Message::Leaf(message) => return self.on_leaf_message(link, message, out),
+            message => message,
+        };
+        let Some(from) = self.links.get_mut(link) else { return self.on_misplaced(link, out) };
         from.counts.control_received += 1;
         match message {
             Message::Offer { held, last } => self.on_offer(link, held, last, out),
@@ -156,6 +177,24 @@ impl Broker {
             Message::LinkState(record) => self.on_link_state(link, record, out),
             Message::Scope(record) => self.on_scope(link, record, out),
             Message::Routed(routed) => self.on_routed(link, routed, out),
+            Message::Leaf(message) => self.on_leaf_message(link, message, out),
+        }
+    }
+
+    fn on_leaf_message(&mut self, link: LinkId, message: LeafMessage, out: &mut Vec<Output>) {
+        if self.is_uplink(link) {
+            self.on_message_from_parent(link, message, out);
+        } else if self.leaves.get(link).is_some() {
+            self.on_message_from_leaf(link, message, out);
+        } else if self.links.get(link).is_some() {
+            self.close(link, CloseReason::Violation("words between leaf and parent, between core brokers".into()), out);
+        }
+    }
+
+    /// What core brokers say to each other has come over another link, or over one that is closed.
+    fn on_misplaced(&mut self, link: LinkId, out: &mut Vec<Output>) {
+        if self.is_uplink(link) || self.leaves.get(link).is_some() {
+            self.close(link, CloseReason::Violation("words between core brokers, between leaf and parent".into()), out);
         }
     }
 
@@ -166,11 +205,15 @@ impl Broker {
             Timer::Resend(broker) => self.resend(broker, out),
             Timer::Resync(broker) => self.on_resync_due(broker, out),
             Timer::Unreachable(_) => self.check_waits(out),
-            Timer::Purge(broker) => self.purge(broker),
+            Timer::Purge(broker) => self.purge(broker, out),
             Timer::Publish => self.on_publication_due(out),
             Timer::Answer => self.on_answers_due(out),
             Timer::Park => self.on_parked_due(out),
             Timer::Narrow => self.on_narrow(out),
+            Timer::Lease(link) => self.on_lease_over(link, out),
+            Timer::Renew => self.renew(out),
+            Timer::LeaseEnd => self.end_lease(),
+            Timer::Path => self.on_path_overdue(out),
         }
     }
 
@@ -192,6 +235,7 @@ impl Broker {
         }
         if view {
             self.publish_waiting(out);
+            self.judge_leases(out);
         }
     }
 
@@ -226,18 +270,18 @@ impl Broker {
     }
 
     /// Forgets a broker that has been out of reach for the time of grace.
-    fn purge(&mut self, broker: BrokerId) {
+    fn purge(&mut self, broker: BrokerId, out: &mut Vec<Output>) {
         self.topology.purge(broker);
-        self.forget_life(broker);
+        self.forget_life(broker, out);
         self.timers.set(Timer::Unreachable(broker), None);
         self.unsettled.scopes = true;
     }
 
     /// Forgets all that was said by, and to, an earlier life of a broker.
-    pub(crate) fn forget_life(&mut self, broker: BrokerId) {
+    pub(crate) fn forget_life(&mut self, broker: BrokerId, out: &mut Vec<Output>) {
         self.drop_channel(broker);
         self.announcements.forget(broker);
-        self.remote.forget(broker);
+        self.forget_interest(broker, out);
         self.timers.set(Timer::Resync(broker), None);
         self.overdue.remove(&broker);
         self.view_changed();
@@ -249,15 +293,16 @@ impl Broker {
     }
 
     /// Every configured peer has been tried, and every link is in sync and in the topology: before the neighbour has listed
-    /// it too, those behind it would not be waited for.
+    /// it too, those behind it would not be waited for. A leaf broker is not about to be taken in.
     fn end_start_if_ready(&mut self) {
         let stands = |link: &Link| link.in_sync() && self.topology.route(link.neighbour.broker).is_some();
-        if self.peers_tried && self.links.iter().all(|(_, link)| stands(link)) {
+        let attaching = self.uplink.as_ref().is_some_and(|it| it.parent.is_some() && it.attached().is_none());
+        if self.peers_tried && !attaching && self.links.iter().all(|(_, link)| stands(link)) {
             self.end_start();
         }
     }
 
-    fn end_start(&mut self) {
+    pub(crate) fn end_start(&mut self) {
         if std::mem::take(&mut self.starting) {
             self.timers.set(Timer::Started, None);
             self.links_changed();

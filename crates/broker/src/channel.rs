@@ -2,10 +2,12 @@
 //!
 //! A channel is numbered (its epoch) by the broker that sends on it, and begins anew, with a larger number, when either
 //! broker begins a new life or has forgotten the other. What was under way is dropped then: whoever sends on the channel
-//! says the whole of it again. The receiver acknowledges all that it has in order; the sender sends again what is not
+//! says the whole of it again. The receiver acknowledges all that it has in order, and that the leaves below it that rely on it
+//! have; the sender sends again what is not
 //! acknowledged in time, and at once when the way to the receiver changes.
 
 use crate::broker::Broker;
+use crate::quench::Owed;
 use crate::timers::Timer;
 use crate::{BrokerId, CloseReason, LinkId, Message, Output, Payload, Routed, RoutedBody};
 use std::collections::{BTreeMap, VecDeque};
@@ -40,7 +42,6 @@ impl Channel {
     }
 
     /// How many messages are not acknowledged, under way or waiting.
-    #[cfg(test)]
     pub(crate) fn unacknowledged(&self) -> usize {
         self.unacknowledged.len()
     }
@@ -158,7 +159,7 @@ impl Broker {
         self.time_resend(to);
     }
 
-    fn send_routed(&mut self, destination: BrokerId, body: RoutedBody, out: &mut Vec<Output>) {
+    pub(crate) fn send_routed(&mut self, destination: BrokerId, body: RoutedBody, out: &mut Vec<Output>) {
         let routed = Routed {
             source: self.identity.id,
             source_incarnation: self.identity.incarnation,
@@ -235,9 +236,10 @@ impl Broker {
                     self.counters.resyncs += 1;
                     self.announce_whole(from, out);
                 }
+                Payload::Detach(detach) => self.on_detach(detach, false, out),
             }
         }
-        self.send_routed(from, RoutedBody::Ack { epoch, received }, out);
+        self.owe(Owed::Channel { to: from, epoch, received }, out);
     }
 
     fn on_ack(&mut self, from: BrokerId, epoch: u64, received: u64, out: &mut Vec<Output>) {

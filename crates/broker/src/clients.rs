@@ -1,11 +1,13 @@
 //! The clients of this broker: their subscriptions and advertisements.
 
 use crate::broker::Broker;
-use crate::{ClientId, Command, Delivery, EventId, Output, Refusal, Reply, RequestId};
-use enroute_covering::{Forest, RootDifference};
-use enroute_filter::{Event, Filter};
+use crate::interest::LocalInterest;
+use crate::waits::Asker;
+use crate::{ClientId, Command, Delivery, EventId, LinkId, Output, Refusal, Reply, RequestId};
+use enroute_covering::RootDifference;
+use enroute_filter::{Conjunction, Event, Filter};
 use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One client.
@@ -28,15 +30,32 @@ impl Client {
     }
 }
 
-/// All clients, with the matcher and the covering forest over their subscriptions.
+/// Whose something in the matcher is.
+#[derive(Debug)]
+enum Subscriber {
+    /// A client's, under its own name for it.
+    Client(ClientId, Arc<str>),
+    /// The leaf broker's at the other end of a link.
+    Leaf(LinkId),
+}
+
+/// Who here wants an event.
+#[derive(Debug, Default)]
+pub(crate) struct Audience {
+    /// One delivery for each client with a subscription that matches.
+    pub(crate) deliveries: Vec<(ClientId, Delivery)>,
+    /// The links to the leaf brokers that want it.
+    pub(crate) leaves: BTreeSet<LinkId>,
+}
+
+/// All clients, and the matcher over their subscriptions and what the leaf brokers below want.
 #[derive(Default)]
 pub(crate) struct Clients {
     clients: BTreeMap<ClientId, Client>,
-    owners: BTreeMap<SubscriptionId, (ClientId, Arc<str>)>,
+    subscribers: BTreeMap<SubscriptionId, Subscriber>,
     matcher: Enindex,
     scratch: Scratch,
-    pub(crate) forest: Forest,
-    /// Numbers subscriptions and advertisements.
+    /// Numbers subscriptions, advertisements, and what leaves say.
     last: u64,
 }
 
@@ -46,26 +65,56 @@ impl Clients {
     }
 
     pub(crate) fn subscriptions(&self) -> usize {
-        self.owners.len()
+        self.clients.values().map(|client| client.subscriptions.len()).sum()
     }
 
     pub(crate) fn advertisements(&self) -> usize {
         self.clients.values().map(|client| client.advertisements.len()).sum()
     }
 
-    /// The deliveries of an event: one for each client with a subscription that matches.
-    pub(crate) fn deliveries(&mut self, id: EventId, event: &Event) -> Vec<(ClientId, Delivery)> {
+    /// The last number given.
+    pub(crate) fn last_id(&mut self) -> &mut u64 {
+        &mut self.last
+    }
+
+    /// Who here wants an event.
+    pub(crate) fn audience(&mut self, id: EventId, event: &Event) -> Audience {
         let mut matching = Vec::new();
         self.matcher.matches(event, &mut self.scratch, &mut matching);
         let mut by_client: BTreeMap<ClientId, Vec<Arc<str>>> = BTreeMap::new();
-        for (client, name) in matching.iter().filter_map(|subscription| self.owners.get(subscription)) {
-            by_client.entry(*client).or_default().push(name.clone());
+        let mut leaves = BTreeSet::new();
+        for subscriber in matching.iter().filter_map(|subscription| self.subscribers.get(subscription)) {
+            match subscriber {
+                Subscriber::Client(client, name) => by_client.entry(*client).or_default().push(name.clone()),
+                Subscriber::Leaf(link) => {
+                    leaves.insert(*link);
+                }
+            }
         }
         let delivery = |(client, mut subscriptions): (ClientId, Vec<Arc<str>>)| {
             subscriptions.sort_unstable();
             (client, Delivery { id, event: event.as_bytes().clone(), subscriptions })
         };
-        by_client.into_iter().map(delivery).collect()
+        Audience { deliveries: by_client.into_iter().map(delivery).collect(), leaves }
+    }
+
+    /// Whether anybody here wants an event.
+    pub(crate) fn want(&mut self, event: &Event) -> bool {
+        let mut matching = Vec::new();
+        self.matcher.matches(event, &mut self.scratch, &mut matching);
+        !matching.is_empty()
+    }
+
+    /// A leaf wants this, known by that id.
+    pub(crate) fn insert_of_leaf(&mut self, link: LinkId, id: SubscriptionId, conjunction: &Conjunction) {
+        self.matcher.insert(id, Owner(link.0), &Filter::from(conjunction.clone()));
+        self.subscribers.insert(id, Subscriber::Leaf(link));
+    }
+
+    /// A leaf does not want this any more.
+    pub(crate) fn remove_of_leaf(&mut self, id: SubscriptionId) {
+        self.matcher.remove(id);
+        self.subscribers.remove(&id);
     }
 
     fn insert_subscription(
@@ -73,26 +122,34 @@ impl Clients {
         client: ClientId,
         name: &Arc<str>,
         filter: &Arc<Filter>,
-        roots: &mut RootDifference,
-    ) {
+        interest: &mut LocalInterest,
+    ) -> RootDifference {
+        let mut roots = RootDifference::default();
         self.last += 1;
         let id = SubscriptionId(self.last);
         self.matcher.insert(id, Owner(client.0), filter);
         for conjunction in filter.conjunctions() {
-            roots.apply(self.forest.insert(id.0, conjunction));
+            roots.apply(interest.insert(id, conjunction));
         }
-        self.owners.insert(id, (client, name.clone()));
+        self.subscribers.insert(id, Subscriber::Client(client, name.clone()));
         let subscriptions = &mut self.clients.entry(client).or_default().subscriptions;
         if let Some((replaced, filter)) = subscriptions.insert(name.clone(), (id, filter.clone())) {
-            self.remove_subscription(replaced, &filter, roots);
+            self.remove_subscription(replaced, &filter, interest, &mut roots);
         }
+        roots
     }
 
-    fn remove_subscription(&mut self, id: SubscriptionId, filter: &Filter, roots: &mut RootDifference) {
+    fn remove_subscription(
+        &mut self,
+        id: SubscriptionId,
+        filter: &Filter,
+        interest: &mut LocalInterest,
+        roots: &mut RootDifference,
+    ) {
         self.matcher.remove(id);
-        self.owners.remove(&id);
+        self.subscribers.remove(&id);
         for conjunction in filter.conjunctions() {
-            roots.apply(self.forest.remove(id.0, conjunction));
+            roots.apply(interest.remove(id, conjunction));
         }
     }
 }
@@ -103,15 +160,15 @@ impl Broker {
     }
 
     pub(crate) fn on_client_disconnected(&mut self, id: ClientId, out: &mut Vec<Output>) {
-        self.drop_waits_of(id);
+        self.drop_waits_of_client(id);
         let Some(client) = self.clients.clients.remove(&id) else { return };
         let mut roots = RootDifference::default();
         for (subscription, filter) in client.subscriptions.into_values() {
-            self.clients.remove_subscription(subscription, &filter, &mut roots);
+            self.clients.remove_subscription(subscription, &filter, &mut self.interest, &mut roots);
         }
-        self.announce_change(&roots.into_change(), out);
+        self.clients_interest_changed(&roots.into_change(), out);
         for (number, filter) in client.advertisements.into_values() {
-            self.retire_advertisement(number, &filter);
+            self.retire_advertisement(number, filter.conjunctions());
         }
         if client.publishes_anything {
             self.retire_anything();
@@ -162,10 +219,10 @@ impl Broker {
             return refuse(id, request, refusal, out);
         }
         let filter = Arc::new(filter);
-        let mut roots = RootDifference::default();
-        self.clients.insert_subscription(id, &name, &filter, &mut roots);
-        self.announce_change(&roots.into_change(), out);
-        self.await_force(id, request, filter, out);
+        let roots = self.clients.insert_subscription(id, &name, &filter, &mut self.interest);
+        self.clients_interest_changed(&roots.into_change(), out);
+        self.ask_again_if_partial(out);
+        self.await_force(Asker::Client(id, request), filter, out);
     }
 
     fn on_unsubscribe(&mut self, id: ClientId, request: RequestId, name: Arc<str>, out: &mut Vec<Output>) {
@@ -174,8 +231,8 @@ impl Broker {
             return refuse(id, request, Refusal::UnknownName { name }, out);
         };
         let mut roots = RootDifference::default();
-        self.clients.remove_subscription(subscription, &filter, &mut roots);
-        self.announce_change(&roots.into_change(), out);
+        self.clients.remove_subscription(subscription, &filter, &mut self.interest, &mut roots);
+        self.clients_interest_changed(&roots.into_change(), out);
         out.push(Output::Reply { client: id, request, reply: Reply::Withdrawn });
     }
 
@@ -196,14 +253,14 @@ impl Broker {
         let client = self.clients.clients.entry(id).or_default();
         let replaced = client.advertisements.insert(name, (number, filter.clone()));
         let published_anything = std::mem::take(&mut client.publishes_anything);
-        self.widen_scope(number, &filter, out);
+        self.widen_scope(number, filter.conjunctions(), out);
         if let Some((replaced, filter)) = replaced {
-            self.retire_advertisement(replaced, &filter);
+            self.retire_advertisement(replaced, filter.conjunctions());
         }
         if published_anything {
             self.retire_anything();
         }
-        self.await_view(id, request, out);
+        self.await_view(Asker::Client(id, request), out);
     }
 
     fn on_unadvertise(&mut self, id: ClientId, request: RequestId, name: Arc<str>, out: &mut Vec<Output>) {
@@ -211,7 +268,7 @@ impl Broker {
         let Some((number, filter)) = advertisements.and_then(|advertisements| advertisements.remove(&name)) else {
             return refuse(id, request, Refusal::UnknownName { name }, out);
         };
-        self.retire_advertisement(number, &filter);
+        self.retire_advertisement(number, filter.conjunctions());
         out.push(Output::Reply { client: id, request, reply: Reply::Withdrawn });
     }
 

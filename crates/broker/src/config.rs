@@ -27,6 +27,8 @@ pub struct Identity {
 /// while others still count on its being told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// Whether this is a leaf broker: it hangs off one uplink at a time and has no links to core brokers else.
+    pub leaf: bool,
     /// How long after the start the broker counts as starting at most.
     pub starting: Duration,
     /// How long an unreachable broker keeps its interest.
@@ -47,20 +49,38 @@ pub struct Config {
     pub resend: Duration,
     /// See [`Config::resend`].
     pub resend_max: Duration,
+    /// How long a leaf broker stays with a parent that has lost its path to the core.
+    pub path_wait: Duration,
+    /// How long a leaf broker may rely on what its parent last told it of others' interest.
+    pub lease: Duration,
+    /// How long after a lease was asked for the parent goes on reckoning with it; must exceed `lease`, by more than clocks
+    /// drift apart in that time.
+    pub lease_margin: Duration,
+    /// How long the ids of events are remembered that came from a leaf or an uplink, to know them again; longer than an event
+    /// may wait on its way.
+    pub seen: Duration,
     /// Publications that may wait, in all.
     pub waiting_publications: usize,
     /// Bytes of events that may wait for a complete view, and again as many, destinations included, that may be parked for a
     /// next hop.
     pub waiting_bytes: usize,
+    /// Events that a leaf broker keeps while it has no uplink; beyond, the oldest go.
+    pub kept_events: usize,
+    /// Bytes of these events.
+    pub kept_bytes: usize,
     /// Subscriptions and advertisements of one client.
     pub names_per_client: usize,
     /// Clients at a time.
     pub clients: usize,
     /// Links at a time.
     pub links: usize,
+    /// Leaf brokers that may hang off this broker at a time.
+    pub leaves: usize,
+    /// Filters that a leaf broker can hold of what others want; if there are more it is told "anything".
+    pub leaf_table: u32,
     /// Brokers in the network.
     pub brokers: usize,
-    /// Filters that one other broker may have announced here.
+    /// Filters that one other broker, or a leaf broker below, may have announced here.
     pub filters_per_broker: usize,
     /// Limits on events that come from neighbours.
     pub limits: Limits,
@@ -69,6 +89,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
+            leaf: false,
             starting: Duration::from_secs(2),
             grace: Duration::from_secs(60),
             publish_wait: Duration::from_secs(5),
@@ -79,11 +100,19 @@ impl Default for Config {
             coalesce: Duration::from_millis(20),
             resend: Duration::from_millis(500),
             resend_max: Duration::from_secs(5),
+            path_wait: Duration::from_secs(2),
+            lease: Duration::from_secs(2),
+            lease_margin: Duration::from_secs(3),
+            seen: Duration::from_secs(60),
             waiting_publications: 65_536,
             waiting_bytes: 64 << 20,
+            kept_events: 65_536,
+            kept_bytes: 16 << 20,
             names_per_client: 1 << 20,
             clients: 65_536,
             links: 1_024,
+            leaves: 4_096,
+            leaf_table: 65_536,
             brokers: 65_536,
             filters_per_broker: 4 << 20,
             limits: Limits::default(),

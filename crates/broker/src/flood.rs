@@ -82,7 +82,7 @@ impl Broker {
             }
             Accepted::New { new_life, links_changed } => {
                 if new_life {
-                    self.forget_life(origin);
+                    self.forget_life(origin, out);
                 }
                 self.unsettled.routes |= new_life || links_changed;
                 self.view_changed();
@@ -134,6 +134,7 @@ impl Broker {
             self.announcements.forget(broker);
         }
         self.remote.clear();
+        self.quench_anew(out);
         self.last_event = 0;
         self.link_state_sequence = 0;
         self.renew_link_state();

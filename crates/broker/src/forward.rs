@@ -5,7 +5,7 @@
 
 use crate::broker::Broker;
 use crate::timers::Timer;
-use crate::{BrokerId, EventFrame, EventId, LinkId, Notice, Output, Time};
+use crate::{BrokerId, CloseReason, EventFrame, EventId, LinkId, Notice, Output, Time};
 use bytes::Bytes;
 use enroute_filter::Event;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,6 +33,15 @@ fn parked_size(frame: &EventFrame) -> usize {
     frame.event.len() + frame.destinations.len() * size_of::<BrokerId>() + PARKED_OVERHEAD
 }
 
+/// Whom an event has reached here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reached {
+    /// Clients that it was delivered to.
+    pub(crate) clients: usize,
+    /// Leaf brokers that it was sent down to.
+    pub(crate) leaves: usize,
+}
+
 impl Parked {
     pub(crate) fn len(&self) -> usize {
         self.events.len()
@@ -40,7 +49,20 @@ impl Parked {
 }
 
 impl Broker {
-    pub(crate) fn on_event(&mut self, link: LinkId, mut frame: EventFrame, out: &mut Vec<Output>) {
+    pub(crate) fn on_event(&mut self, link: LinkId, frame: EventFrame, out: &mut Vec<Output>) {
+        if self.leaves.may_send(link) {
+            self.on_event_from_leaf(link, frame, out);
+        } else if self.is_uplink(link) {
+            self.on_event_from_parent(link, frame, out);
+        } else if self.uplink.is_some() || self.leaves.get(link).is_some() {
+            // Of an attachment that is over, or not yet made.
+            self.counters.strays += 1;
+        } else {
+            self.on_event_from_core(link, frame, out);
+        }
+    }
+
+    fn on_event_from_core(&mut self, link: LinkId, mut frame: EventFrame, out: &mut Vec<Output>) {
         let from = self.links.get_mut(link).map(|link| {
             link.counts.events_received += 1;
             link.neighbour.broker
@@ -62,9 +84,8 @@ impl Broker {
     fn arrive(&mut self, id: EventId, event: Bytes, out: &mut Vec<Output>) {
         match Event::from_bytes(event, &self.config.limits) {
             Ok(event) => {
-                if self.deliver(id, &event, out) == 0 {
-                    self.counters.unwanted += 1;
-                }
+                let reached = self.deliver(id, &event, None, out);
+                self.counters.unwanted += u64::from(reached.clients + reached.leaves == 0);
             }
             Err(error) => {
                 let what = format!("event {id}: {error}");
@@ -73,13 +94,72 @@ impl Broker {
         }
     }
 
-    /// Hands an event to the clients that want it and says how many.
-    pub(crate) fn deliver(&mut self, id: EventId, event: &Event, out: &mut Vec<Output>) -> usize {
-        let deliveries = self.clients.deliveries(id, event);
-        let count = deliveries.len();
-        self.counters.delivered += count as u64;
-        out.extend(deliveries.into_iter().map(|(client, delivery)| Output::Deliver { client, delivery }));
-        count
+    /// An event has come up: it is published here too, unless it has been here before.
+    fn on_event_from_leaf(&mut self, link: LinkId, frame: EventFrame, out: &mut Vec<Output>) {
+        if let Some(leaf) = self.leaves.get_mut(link) {
+            leaf.counts.events_received += 1;
+        }
+        let origin = frame.id.origin;
+        // A leaf cannot speak for the core. In a leaf broker, events may come round while paths are being told.
+        let of_core = self.uplink.is_none() && (origin == self.identity.id || self.topology.route(origin).is_some());
+        match self.for_oneself(&frame) {
+            Some(event) if !of_core => {
+                if self.seen.is_new(frame.id, self.now, self.config.seen) {
+                    self.publish_from_leaf(link, frame.id, event, out);
+                } else {
+                    self.counters.seen_again += 1;
+                }
+            }
+            Some(_) | None => self.on_bad_event(link, out),
+        }
+    }
+
+    /// An event has come down: it goes to those here and below that want it, unless it has been here before.
+    fn on_event_from_parent(&mut self, link: LinkId, frame: EventFrame, out: &mut Vec<Output>) {
+        if let Some(parent) = self.uplink.as_mut().and_then(|uplink| uplink.parent.as_mut()) {
+            parent.counts.events_received += 1;
+        }
+        let Some(event) = self.for_oneself(&frame) else { return self.on_bad_event(link, out) };
+        if self.seen.is_new(frame.id, self.now, self.config.seen) {
+            let reached = self.deliver(frame.id, &event, None, out);
+            self.counters.unwanted += u64::from(reached.clients + reached.leaves == 0);
+        } else {
+            self.counters.seen_again += 1;
+        }
+    }
+
+    /// The event of a frame that comes from a leaf or parent, if it is one and for this broker.
+    fn for_oneself(&self, frame: &EventFrame) -> Option<Event> {
+        let event = Event::from_bytes(frame.event.clone(), &self.config.limits).ok()?;
+        (frame.destinations == [self.identity.id]).then_some(event)
+    }
+
+    fn on_bad_event(&mut self, link: LinkId, out: &mut Vec<Output>) {
+        let what = "an event that cannot be read, is for another broker, or claims to come from the core";
+        self.close(link, CloseReason::Violation(what.into()), out);
+    }
+
+    /// Hands an event to the clients and the leaves that want it, but not back to where it came from.
+    pub(crate) fn deliver(
+        &mut self,
+        id: EventId,
+        event: &Event,
+        from: Option<LinkId>,
+        out: &mut Vec<Output>,
+    ) -> Reached {
+        let mut audience = self.clients.audience(id, event);
+        from.map(|from| audience.leaves.remove(&from));
+        let reached = Reached { clients: audience.deliveries.len(), leaves: audience.leaves.len() };
+        self.counters.delivered += reached.clients as u64;
+        self.counters.forwarded += reached.leaves as u64;
+        out.extend(audience.deliveries.into_iter().map(|(client, delivery)| Output::Deliver { client, delivery }));
+        for link in audience.leaves {
+            let Some(leaf) = self.leaves.get_mut(link) else { continue };
+            leaf.counts.events_sent += 1;
+            let frame = EventFrame { hop_limit: 0, destinations: vec![leaf.id], id, event: event.as_bytes().clone() };
+            out.push(Output::Forward { link, frame });
+        }
+        reached
     }
 
     /// Sends an event to the next hops of its destinations, a copy each. What has none, or only the neighbour the event

@@ -1,6 +1,6 @@
 //! What goes into the core and what comes out: two closed enums.
 
-use crate::{BrokerId, ClientId, EventFrame, EventId, LinkId, Message, RequestId};
+use crate::{BrokerId, ClientId, EventFrame, EventId, LinkId, Message, RequestId, Role};
 use bytes::Bytes;
 use enroute_filter::{Event, Filter};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,8 @@ pub enum Input {
         /// The event, checked.
         event: Event,
     },
-    /// Each configured peer has been dialled once, and is linked or failed. The broker goes on without this when
+    /// Each configured peer has been dialled once, and is linked or failed; for a leaf broker, one of its uplinks is linked or
+    /// all have failed once. The broker goes on without this when
     /// [`Config::starting`](crate::Config) is over.
     PeersTried,
     /// The moment that [`Broker::wake_at`](crate::Broker::wake_at) named has come (or just some time has passed).
@@ -77,6 +78,8 @@ pub enum Input {
 pub struct Neighbour {
     /// Its id.
     pub broker: BrokerId,
+    /// What it is on this link.
+    pub role: Role,
     /// Its peer id in text form.
     pub peer_id: Arc<str>,
     /// Its incarnation.
@@ -263,6 +266,32 @@ pub enum CloseReason {
     /// The other end's incarnation is older than one already heard of.
     #[error("an incarnation older than one already known")]
     OldIncarnation,
+    /// The parent of a leaf broker has no path to the core.
+    #[error("no path to a core broker; try another uplink, or later")]
+    NoPath,
+    /// The path of a leaf broker's parent leads through the leaf.
+    #[error("the path to the core leads back through the leaf; try another uplink")]
+    Cycle,
+    /// A leaf broker is attached elsewhere by now.
+    #[error("the leaf is attached elsewhere by now")]
+    Moved,
+    /// There is no room for another leaf broker.
+    #[error("no room for another leaf: the limit of {limit} is reached")]
+    Full {
+        /// How many there may be.
+        limit: u64,
+    },
+}
+
+/// Whether anybody wants an event; see [`Broker::interested`](crate::Broker::interested).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interested {
+    /// Somebody does.
+    Yes,
+    /// Nobody does.
+    No,
+    /// Nobody here does, and what others want is not known well enough to say.
+    Unknown,
 }
 
 /// Something that a person should know.

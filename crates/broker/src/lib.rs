@@ -39,6 +39,33 @@
 //! each neighbour one copy with its share. Copies have disjoint destinations, so nothing is ever delivered twice. An event
 //! without a next hop is parked until the tables change, for a second at most.
 //!
+//! # Leaf brokers
+//!
+//! A leaf broker is no member of the mesh. It runs the same [`Broker`] with an uplink in place of links: a core broker, or
+//! another leaf broker, so that trees of leaves hang off the core ([`LeafMessage`]). To its parent a leaf is much like a client.
+//!
+//! **Attaching.** A leaf asks one uplink to take it in. The parent answers with its path to the core, and tells every change
+//! of it. No path, or one that leads through the leaf itself, will not do: the driver dials the next uplink. Attachments are
+//! numbered; the new parent sends word along the old path, so that the old parent lets go at once, and the leaf listens to
+//! nobody but the present one.
+//!
+//! **Interest** goes up hop by hop: a parent's forest is over what its clients and the leaves below want, and only its roots
+//! are told. A step is acknowledged when it is in force at the parent and everywhere beyond; so is the subscription then.
+//! **Scopes** go up likewise.
+//!
+//! **Events** keep the id that they were given where they were published. Upwards an event is published anew at each parent, which
+//! hands it to its clients, its other leaves, and on; downwards go only those that match what is wanted below. Since an
+//! event can come over two uplinks while a leaf changes, each broker remembers for a while what came over links to leaves
+//! and parents, and drops what comes again.
+//!
+//! **Quenching.** A leaf that publishes holds what everybody else wants of that, in steps like any interest, and sends only
+//! what is wanted. It may do so while it has a lease: as long as that lasts, its parent acknowledges nobody's interest and
+//! answers no subscription before the leaf holds it too. A lease is given only while the parent's own view is complete, and
+//! not for longer than the parent's own. Without one publications wait, as in any broker whose view is not complete.
+//!
+//! **Without an uplink** a leaf goes on for its clients and the leaves below; what is to go up is kept, within bounds, and goes
+//! when a parent has given a lease.
+//!
 //! The files of `tests/transcripts` show all this message by message.
 
 mod announce;
@@ -48,25 +75,36 @@ mod clients;
 mod config;
 mod flood;
 mod forward;
+mod interest;
 mod io;
+mod kept;
+mod leaf_message;
+mod lease;
+mod leaves;
 mod links;
 mod message;
 mod paths;
 mod publish;
+mod quench;
+mod received;
 mod remote;
 mod scope;
+mod seen;
 mod status;
 mod timers;
+mod told;
 mod topology;
 mod types;
+mod uplink;
 mod waits;
 
 pub use broker::Broker;
 pub use config::{Config, Identity};
-pub use io::{CloseReason, Command, Delivery, Input, Neighbour, Notice, Output, Receipt, Refusal, Reply};
+pub use io::{CloseReason, Command, Delivery, Input, Interested, Neighbour, Notice, Output, Receipt, Refusal, Reply};
+pub use leaf_message::{Attach, Detach, LeafMessage, MAX_PATH};
 pub use message::{
     AnnouncedFilter, Digest, EventFrame, Held, Interest, LinkEnd, LinkState, MAX_ADDRESSES, Message, Payload, Routed,
     RoutedBody, Scope, ScopeRecord,
 };
-pub use status::{BrokerStatus, Counters, LinkStatus, Status};
-pub use types::{BrokerId, ClientId, EventId, LinkId, RequestId, Time, Version};
+pub use status::{BrokerStatus, Counters, LeafStatus, LinkStatus, Status, UplinkStatus};
+pub use types::{BrokerId, ClientId, EventId, LinkId, RequestId, Role, Time, Version};

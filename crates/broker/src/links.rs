@@ -5,7 +5,7 @@
 //! a broker has both, the two hold the same and it lists the link in its link state. The edge exists when both ends list it.
 
 use crate::broker::Broker;
-use crate::{BrokerId, CloseReason, EventFrame, Held, LinkEnd, LinkId, Message, Neighbour, Output, Version};
+use crate::{BrokerId, CloseReason, EventFrame, Held, LinkEnd, LinkId, Message, Neighbour, Output, Role, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -132,6 +132,14 @@ impl Broker {
     }
 
     pub(crate) fn on_link_up(&mut self, id: LinkId, neighbour: Neighbour, out: &mut Vec<Output>) {
+        match neighbour.role {
+            Role::Core => self.on_core_up(id, neighbour, out),
+            Role::Leaf => self.on_leaf_up(id, neighbour, out),
+            Role::Parent => self.on_parent_up(id, neighbour, out),
+        }
+    }
+
+    fn on_core_up(&mut self, id: LinkId, neighbour: Neighbour, out: &mut Vec<Output>) {
         if let Err(reason) = self.admit(&neighbour) {
             out.push(Output::CloseLink { link: id, reason });
             return;
@@ -161,6 +169,9 @@ impl Broker {
     }
 
     fn admit(&self, neighbour: &Neighbour) -> Result<(), CloseReason> {
+        if self.uplink.is_some() {
+            return Err(CloseReason::Violation("a leaf broker is linked by its uplink only".into()));
+        }
         if neighbour.broker == self.identity.id && neighbour.peer_id == self.identity.peer_id {
             return Err(CloseReason::Oneself);
         }
@@ -191,6 +202,14 @@ impl Broker {
     }
 
     pub(crate) fn on_link_down(&mut self, id: LinkId, unsent: Vec<EventFrame>, out: &mut Vec<Output>) {
+        if self.is_uplink(id) {
+            self.forget_parent(out);
+            return self.keep_unsent(unsent);
+        }
+        if self.leaves.get(id).is_some() {
+            self.counters.lost_with_leaf += unsent.len() as u64;
+            return self.forget_leaf(id, out);
+        }
         if self.links.remove(id).is_some() {
             self.links_changed();
         }
@@ -268,11 +287,15 @@ impl Broker {
         }
     }
 
-    /// Closes a link whose other end has broken the protocol.
+    /// Closes a link, and forgets who was at its other end.
     pub(crate) fn close(&mut self, link: LinkId, reason: CloseReason, out: &mut Vec<Output>) {
         out.push(Output::CloseLink { link, reason });
         if self.links.remove(link).is_some() {
             self.links_changed();
+        } else if self.is_uplink(link) {
+            self.forget_parent(out);
+        } else {
+            self.forget_leaf(link, out);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What brokers tell each other. The crate `enroute-wire` gives these their bytes.
 
-use crate::{BrokerId, EventId, Version};
+use crate::{BrokerId, Detach, EventId, LeafMessage, Version};
 use bytes::Bytes;
 use enroute_filter::{Conjunction, DecodeError};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub enum Message {
     Scope(Arc<ScopeRecord>),
     /// Control from one broker to another, perhaps far one; see [`Routed`].
     Routed(Routed),
+    /// What a leaf broker and its parent say to each other; on their link nothing else is said.
+    Leaf(LeafMessage),
 }
 
 /// What a broker holds of an origin.
@@ -168,9 +170,12 @@ pub enum Payload {
         /// The interest version that did not come out right.
         version: u64,
     },
+    /// A leaf below the source was below the destination before.
+    Detach(Detach),
 }
 
-/// A step of the interest that a broker holds with one publishing broker. Steps with `last` unset are kept until the last one
+/// A step of the interest that a broker holds with one publishing broker, or that a leaf broker and its parent hold with each
+/// other; these number the steps of an attachment by `version`, and the scope is that of the leaf. Steps with `last` unset are kept until the last one
 /// comes, and all are applied as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interest {
@@ -211,7 +216,8 @@ impl Digest {
 pub struct EventFrame {
     /// Brokers it may still pass.
     pub hop_limit: u16,
-    /// Where this copy goes: sorted, none twice, never empty. Copies at one broker have disjoint destinations.
+    /// Where this copy goes: sorted, none twice, never empty. Copies at one broker have disjoint destinations. On the link
+    /// between a leaf broker and its parent it is the broker at the other end.
     pub destinations: Vec<BrokerId>,
     /// The event's id.
     pub id: EventId,

@@ -4,19 +4,29 @@
 //! The view of what others want is complete when every reachable broker has answered the present scope, none is still
 //! starting, and none is about to become reachable (a link to it is up, or listed by its other end alone). Until then publications wait, in order; one that has waited for [`Config::publish_wait`](crate::Config) goes
 //! out all the same and its receipt says so. The brokers it waited for are not waited for again until they answer.
+//!
+//! What a leaf broker cannot match against all that others want goes up, unless it has a lease that says that nobody wants it.
 
 use crate::broker::Broker;
 use crate::clients::refuse;
 use crate::timers::Timer;
-use crate::{BrokerId, ClientId, EventFrame, EventId, Output, Receipt, Refusal, Reply, RequestId, Time};
+use crate::{BrokerId, ClientId, EventFrame, EventId, LinkId, Output, Receipt, Refusal, Reply, RequestId, Time};
 use enroute_filter::Event;
 use std::collections::{BTreeSet, VecDeque};
+
+/// Who has published an event, as far as this broker knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Publisher {
+    /// An own client, which waits for the receipt.
+    Client(ClientId, RequestId),
+    /// Somebody below the leaf broker at the other end of a link; the event has its id already.
+    Leaf(LinkId, EventId),
+}
 
 /// A publication that waits.
 #[derive(Debug)]
 struct Publication {
-    client: ClientId,
-    request: RequestId,
+    publisher: Publisher,
     event: Event,
     deadline: Time,
 }
@@ -50,15 +60,33 @@ impl Broker {
         if let Err(refusal) = self.admit_event(client, &event, out) {
             return refuse(client, request, refusal, out);
         }
+        if let Err(refusal) = self.publish_when_complete(Publisher::Client(client, request), event, out) {
+            refuse(client, request, refusal, out);
+        }
+    }
+
+    /// Publishes an event that has come up from a leaf.
+    pub(crate) fn publish_from_leaf(&mut self, link: LinkId, id: EventId, event: Event, out: &mut Vec<Output>) {
+        if self.publish_when_complete(Publisher::Leaf(link, id), event, out).is_err() {
+            self.counters.lost_overflow += 1;
+        }
+    }
+
+    fn publish_when_complete(
+        &mut self,
+        publisher: Publisher,
+        event: Event,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
         if self.waiting.queue.is_empty() && self.may_publish_now() {
-            return self.publish(client, request, &event, out);
+            self.publish(publisher, &event, out);
+            return Ok(());
         }
-        if let Err(refusal) = self.admit_waiting(&event) {
-            return refuse(client, request, refusal, out);
-        }
+        self.admit_waiting(&event)?;
         let deadline = self.now + self.config.publish_wait;
-        self.waiting.push(Publication { client, request, event, deadline });
+        self.waiting.push(Publication { publisher, event, deadline });
         self.time_publications();
+        Ok(())
     }
 
     /// Whether one more publication may wait.
@@ -74,15 +102,21 @@ impl Broker {
         Err(Refusal::Limit { what: what.into(), limit: limit as u64 })
     }
 
-    fn time_publications(&mut self) {
-        self.timers.set(Timer::Publish, self.waiting.queue.front().map(|publication| publication.deadline));
+    pub(crate) fn time_publications(&mut self) {
+        let waiting = self.waiting.queue.front().map(|publication| publication.deadline);
+        let kept = self.uplink.as_ref().filter(|uplink| !uplink.kept.is_empty()).and_then(|uplink| uplink.attached());
+        let kept = kept.map(|parent| parent.since + self.config.publish_wait);
+        self.timers.set(Timer::Publish, waiting.into_iter().chain(kept).min());
     }
 
     /// Publishes what waits, as far as the view or the time it has waited allows.
     pub(crate) fn publish_waiting(&mut self, out: &mut Vec<Output>) {
+        if self.may_publish_now() {
+            self.send_kept(out);
+        }
         while self.may_publish_now() || self.waiting.queue.front().is_some_and(|first| first.deadline <= self.now) {
-            let Some(Publication { client, request, event, deadline: _ }) = self.waiting.pop() else { break };
-            self.publish(client, request, &event, out);
+            let Some(Publication { publisher, event, deadline: _ }) = self.waiting.pop() else { break };
+            self.publish(publisher, &event, out);
         }
         self.time_publications();
     }
@@ -94,25 +128,49 @@ impl Broker {
         self.publish_waiting(out);
     }
 
-    fn publish(&mut self, client: ClientId, request: RequestId, event: &Event, out: &mut Vec<Output>) {
+    fn publish(&mut self, publisher: Publisher, event: &Event, out: &mut Vec<Output>) {
+        let (id, from) = match publisher {
+            Publisher::Client(..) => (self.next_event_id(), None),
+            Publisher::Leaf(link, id) => (id, Some(link)),
+        };
+        let complete = self.view_is_complete();
+        let here = self.deliver(id, event, from, out);
+        let beyond = match &self.uplink {
+            None => self.send_to_interested(id, event, out),
+            Some(_) => usize::from(self.send_event_up(id, event, out)),
+        };
+        if let Publisher::Client(client, request) = publisher {
+            self.counters.published += 1;
+            self.counters.published_incomplete += u64::from(!complete);
+            let receipt = Receipt { id, destinations: (here.leaves + beyond) as u32, complete };
+            out.push(Output::Reply { client, request, reply: Reply::Published(receipt) });
+        }
+    }
+
+    fn next_event_id(&mut self) -> EventId {
         self.last_event += 1;
         let (origin, incarnation) = (self.identity.id, self.identity.incarnation);
         let id = EventId { origin, incarnation, sequence: self.last_event };
-        let complete = self.view_is_complete();
-        self.counters.published += 1;
-        self.counters.published_incomplete += u64::from(!complete);
-        self.deliver(id, event, out);
+        if self.uplink.is_some() {
+            // It may come back down when the uplink has changed.
+            self.seen.is_new(id, self.now, self.config.seen);
+        }
+        id
+    }
+
+    /// Sends an event to the core brokers that want it, and says to how many.
+    fn send_to_interested(&mut self, id: EventId, event: &Event, out: &mut Vec<Output>) -> usize {
         let mut owners = std::mem::take(&mut self.owners);
         self.remote.interested(event, &mut owners);
         let destinations: Vec<BrokerId> = owners.iter().map(|owner| BrokerId(owner.0)).collect();
         self.owners = owners;
-        let receipt = Receipt { id, destinations: destinations.len() as u32, complete };
+        let count = destinations.len();
         if !destinations.is_empty() {
             let hop_limit = self.hop_limit(&destinations);
             let frame = EventFrame { hop_limit, destinations, id, event: event.as_bytes().clone() };
             self.split(frame, None, out);
         }
-        out.push(Output::Reply { client, request, reply: Reply::Published(receipt) });
+        count
     }
 
     /// Twice the way to the farthest destination, and some.
@@ -122,8 +180,12 @@ impl Broker {
     }
 
     /// The reachable brokers that have not said what they want of the present scope, or are still starting, and those about to
-    /// be reachable.
+    /// be reachable. For a leaf broker it is the uplink while it has no lease, or itself while it has no uplink.
     pub(crate) fn unanswered(&self) -> BTreeSet<BrokerId> {
+        if let Some(uplink) = &self.uplink {
+            let above = uplink.attached().map_or(self.identity.id, |parent| parent.id);
+            return if self.is_leased() { BTreeSet::new() } else { BTreeSet::from([above]) };
+        }
         let version = self.scope.version();
         let answered = |broker: BrokerId| {
             let starting = self.topology.link_state(broker).is_some_and(|record| record.starting);
@@ -151,7 +213,9 @@ impl Broker {
         if self.missing_answers.is_none() {
             let unanswered = self.unanswered();
             self.overdue.retain(|broker| unanswered.contains(broker));
-            let waited_for = self.starting || unanswered.len() > self.overdue.len();
+            // A leaf broker without an uplink goes on without one.
+            let waits_for = |broker: &BrokerId| !self.overdue.contains(broker) && *broker != self.identity.id;
+            let waited_for = self.starting || unanswered.iter().any(waits_for);
             self.missing_answers = Some((waited_for, self.starting || !unanswered.is_empty()));
         }
     }

@@ -1,8 +1,9 @@
 //! Interest, incoming: what other brokers want of the events published here.
 
 use crate::broker::Broker;
+use crate::received::{Changes, Received, Taken};
 use crate::timers::Timer;
-use crate::{AnnouncedFilter, BrokerId, Digest, Interest, Notice, Output, Payload};
+use crate::{AnnouncedFilter, BrokerId, Interest, Notice, Output, Payload};
 use enroute_filter::{Conjunction, Event, Filter};
 use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
 use std::collections::BTreeMap;
@@ -17,14 +18,7 @@ const REST: Duration = Duration::from_secs(60);
 /// What one broker has announced here.
 #[derive(Debug, Default)]
 struct Table {
-    /// The sequence of the own scope that the announcement answers.
-    scope_version: u64,
-    filters: BTreeMap<AnnouncedFilter, SubscriptionId>,
-    digest: Digest,
-    /// The parts of a step whose last part has not come: added and removed.
-    staged: (Vec<AnnouncedFilter>, Vec<AnnouncedFilter>),
-    /// Whether the digest came out as its origin said.
-    right: bool,
+    interest: Received,
     failures: u32,
 }
 
@@ -37,24 +31,27 @@ pub(crate) struct RemoteInterest {
     last_id: u64,
 }
 
-/// What became of a part of a step.
-enum Applied {
-    Staged,
-    Right,
-    Wrong,
-    /// More filters than allowed.
-    TooMany,
-}
-
 impl RemoteInterest {
     /// How many filters a broker has announced.
-    pub(crate) fn filters(&self, of: BrokerId) -> u64 {
-        self.tables.get(&of).map_or(0, |table| table.filters.len() as u64)
+    pub(crate) fn count(&self, of: BrokerId) -> u64 {
+        self.tables.get(&of).map_or(0, |table| table.interest.len() as u64)
     }
 
     /// Whether a broker has answered this version of the own scope, and rightly.
     pub(crate) fn answered(&self, by: BrokerId, scope_version: u64) -> bool {
-        self.tables.get(&by).is_some_and(|table| table.right && table.scope_version == scope_version)
+        let answers = |interest: &Received| interest.right && interest.scope_version == scope_version;
+        self.tables.get(&by).is_some_and(|table| answers(&table.interest))
+    }
+
+    /// All filters that are announced, as often as brokers have announced them.
+    pub(crate) fn filters(&self) -> impl Iterator<Item = &AnnouncedFilter> {
+        self.tables.values().flat_map(|table| table.interest.filters()).map(|(filter, _)| filter)
+    }
+
+    /// Whether any broker wants an event.
+    pub(crate) fn want(&mut self, event: &Event, owners: &mut Vec<Owner>) -> bool {
+        self.interested(event, owners);
+        !owners.is_empty()
     }
 
     /// The brokers that want an event, sorted.
@@ -62,19 +59,19 @@ impl RemoteInterest {
         self.matcher.interested(event, &mut self.scratch, owners);
     }
 
-    /// Forgets what a broker has announced.
-    pub(crate) fn forget(&mut self, broker: BrokerId) {
-        if let Some(table) = self.tables.remove(&broker) {
-            for id in table.filters.into_values() {
-                self.matcher.remove(id);
-            }
+    fn remove(&mut self, broker: BrokerId) -> Changes {
+        let Some(table) = self.tables.remove(&broker) else { return Changes::default() };
+        let removed: Vec<_> = table.interest.filters().map(|(filter, id)| (filter.clone(), id)).collect();
+        for (_, id) in &removed {
+            self.matcher.remove(*id);
         }
+        Changes { added: Vec::new(), removed }
     }
 
     /// Forgets the parts of a step whose other parts will not come: their channel has begun anew.
     pub(crate) fn unstage(&mut self, broker: BrokerId) {
         if let Some(table) = self.tables.get_mut(&broker) {
-            table.staged = Default::default();
+            table.interest.unstage();
         }
     }
 
@@ -83,60 +80,24 @@ impl RemoteInterest {
         *self = RemoteInterest { last_id: self.last_id, ..RemoteInterest::default() };
     }
 
-    fn apply(&mut self, from: BrokerId, interest: Interest, limit: usize) -> Applied {
+    fn apply(&mut self, from: BrokerId, interest: Interest, limit: usize) -> Taken {
         let table = self.tables.entry(from).or_default();
-        table.staged.0.extend(interest.added);
-        table.staged.1.extend(interest.removed);
-        if table.staged.0.len() + table.staged.1.len() > limit {
-            table.staged = Default::default();
-            table.right = false;
-            return Applied::TooMany;
+        let taken = table.interest.take(interest, limit, &mut self.last_id);
+        if let Taken::Step(changes) = &taken {
+            for (filter, id) in &changes.added {
+                self.insert(from, filter, *id);
+            }
+            for (_, id) in &changes.removed {
+                self.matcher.remove(*id);
+            }
         }
-        if !interest.last {
-            return Applied::Staged;
-        }
-        let (added, removed) = std::mem::take(&mut table.staged);
-        // Of a whole, what is not in it goes; adds come before removes either way.
-        let gone = if interest.whole {
-            let kept: std::collections::BTreeSet<&AnnouncedFilter> = added.iter().collect();
-            table.filters.keys().filter(|filter| !kept.contains(filter)).cloned().collect()
-        } else {
-            removed
-        };
-        for filter in added {
-            self.last_id += 1;
-            table.add(filter, SubscriptionId(self.last_id), Owner(from.0), &mut self.matcher);
-        }
-        for filter in gone {
-            table.remove(&filter, &mut self.matcher);
-        }
-        table.scope_version = interest.scope_version;
-        table.right = table.digest == interest.digest;
-        if table.filters.len() > limit {
-            table.right = false;
-            return Applied::TooMany;
-        }
-        if table.right { Applied::Right } else { Applied::Wrong }
+        taken
     }
-}
 
-impl Table {
-    fn add(&mut self, filter: AnnouncedFilter, id: SubscriptionId, owner: Owner, matcher: &mut Enindex) {
-        if self.filters.contains_key(&filter) {
-            return;
-        }
+    fn insert(&mut self, from: BrokerId, filter: &AnnouncedFilter, id: SubscriptionId) {
         // What cannot be read may want anything: taking it for less would lose events.
         let conjunction = filter.conjunction().unwrap_or_else(|_| Conjunction::always());
-        matcher.insert(id, owner, &Filter::from(conjunction));
-        self.digest = self.digest.with(&filter);
-        self.filters.insert(filter, id);
-    }
-
-    fn remove(&mut self, filter: &AnnouncedFilter, matcher: &mut Enindex) {
-        if let Some(id) = self.filters.remove(filter) {
-            matcher.remove(id);
-            self.digest = self.digest.without(filter);
-        }
+        self.matcher.insert(id, Owner(from.0), &Filter::from(conjunction));
     }
 }
 
@@ -144,44 +105,55 @@ impl Broker {
     pub(crate) fn on_interest(&mut self, from: BrokerId, interest: Interest, out: &mut Vec<Output>) {
         let (version, scope_version) = (interest.version, interest.scope_version);
         match self.remote.apply(from, interest, self.config.filters_per_broker) {
-            Applied::Staged => return,
-            Applied::Right => {
-                if let Some(table) = self.remote.tables.get_mut(&from) {
-                    table.failures = 0;
-                }
-                self.timers.set(Timer::Resync(from), None);
+            Taken::Part => return,
+            Taken::Step(changes) => {
+                self.beyond_interest_changed(&changes, out);
+                self.check_digest(from, version, scope_version, out);
             }
-            Applied::Wrong => self.ask_again(from, version, scope_version, out),
-            Applied::TooMany => {
+            Taken::TooMany => {
                 let what = format!("an interest of more than {} filters", self.config.filters_per_broker);
                 out.push(Output::Notice(Notice::Unreadable { broker: from, what }));
-                self.take_for_everything(from, scope_version);
+                self.take_for_everything(from, scope_version, out);
             }
         }
         self.view_changed();
     }
 
-    /// The origin arbitrates: it is asked for the whole, and after two that came out wrong both rest.
-    fn ask_again(&mut self, from: BrokerId, version: u64, scope_version: u64, out: &mut Vec<Output>) {
+    /// Forgets what a broker has announced.
+    pub(crate) fn forget_interest(&mut self, broker: BrokerId, out: &mut Vec<Output>) {
+        let changes = self.remote.remove(broker);
+        self.beyond_interest_changed(&changes, out);
+    }
+
+    /// The origin arbitrates: if the digest is wrong it is asked for the whole, and after two that came out wrong both rest.
+    fn check_digest(&mut self, from: BrokerId, version: u64, scope_version: u64, out: &mut Vec<Output>) {
         let Some(table) = self.remote.tables.get_mut(&from) else { return };
+        if table.interest.right {
+            table.failures = 0;
+            self.timers.set(Timer::Resync(from), None);
+            return;
+        }
         table.failures += 1;
         if table.failures <= FULL_SYNCS {
             self.tell(from, Payload::Resync { version }, out);
         } else {
             out.push(Output::Notice(Notice::DigestMismatch { broker: from }));
-            self.take_for_everything(from, scope_version);
+            self.take_for_everything(from, scope_version, out);
         }
     }
 
     /// An interest that cannot be held as it is said is taken as all there is, for a while: more traffic, but nothing lost.
-    fn take_for_everything(&mut self, from: BrokerId, scope_version: u64) {
-        self.remote.forget(from);
-        self.remote.last_id += 1;
-        let id = SubscriptionId(self.remote.last_id);
-        let mut table = Table { scope_version, right: true, failures: FULL_SYNCS, ..Table::default() };
+    fn take_for_everything(&mut self, from: BrokerId, scope_version: u64, out: &mut Vec<Output>) {
+        self.forget_interest(from, out);
+        let mut interest = Received::default();
+        (interest.scope_version, interest.right) = (scope_version, true);
         let everything = AnnouncedFilter::of(&Conjunction::always());
-        table.add(everything, id, Owner(from.0), &mut self.remote.matcher);
-        self.remote.tables.insert(from, table);
+        if let Some(id) = interest.add(&everything, &mut self.remote.last_id) {
+            self.remote.insert(from, &everything, id);
+            let changes = Changes { added: vec![(everything, id)], removed: Vec::new() };
+            self.beyond_interest_changed(&changes, out);
+        }
+        self.remote.tables.insert(from, Table { interest, failures: FULL_SYNCS });
         self.timers.start(Timer::Resync(from), self.now + REST);
     }
 

@@ -1,11 +1,11 @@
-//! The own scope: what the clients here may publish. It grows at once and shrinks late, since every change makes all other
+//! The own scope: what the clients here, and the leaves below, may publish. It grows at once and shrinks late, since every change makes all other
 //! brokers answer.
 
 use crate::broker::Broker;
 use crate::timers::Timer;
 use crate::{AnnouncedFilter, Message, Output, Scope, ScopeRecord, Time, Version};
 use enroute_covering::Forest;
-use enroute_filter::{Conjunction, Filter};
+use enroute_filter::Conjunction;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -50,6 +50,11 @@ impl OwnScope {
         self.told == Scope::Nobody
     }
 
+    /// The scope that is told.
+    pub(crate) fn told(&self) -> &Scope {
+        &self.told
+    }
+
     fn present(&self) -> Scope {
         if self.anything > 0 {
             return Scope::Anything;
@@ -74,28 +79,28 @@ impl OwnScope {
 }
 
 impl Broker {
-    /// A client advertises under a new number.
-    pub(crate) fn widen_scope(&mut self, number: u64, filter: &Filter, out: &mut Vec<Output>) {
-        for conjunction in filter.conjunctions() {
+    /// A client or leaf advertises under a new number.
+    pub(crate) fn widen_scope(&mut self, number: u64, conjunctions: &[Conjunction], out: &mut Vec<Output>) {
+        for conjunction in conjunctions {
             self.scope.forest.insert(number, conjunction);
         }
         self.tell_scope(out);
     }
 
-    /// A client publishes without having advertised.
+    /// A client or leaf publishes without having advertised.
     pub(crate) fn widen_scope_to_anything(&mut self, out: &mut Vec<Output>) {
         self.scope.anything += 1;
         self.tell_scope(out);
     }
 
     /// An advertisement is gone; the scope keeps it for a while.
-    pub(crate) fn retire_advertisement(&mut self, number: u64, filter: &Filter) {
-        for conjunction in filter.conjunctions() {
+    pub(crate) fn retire_advertisement(&mut self, number: u64, conjunctions: &[Conjunction]) {
+        for conjunction in conjunctions {
             self.retire(Part::Advertised(number, conjunction.clone()));
         }
     }
 
-    /// A client that published without having advertised is gone, or has advertised now.
+    /// A client or leaf that published without having advertised is gone, or has advertised now.
     pub(crate) fn retire_anything(&mut self) {
         self.retire(Part::Anything);
     }
@@ -128,7 +133,7 @@ impl Broker {
         }
     }
 
-    /// Floods the own scope under a new version.
+    /// Tells the own scope to all, under a new version.
     pub(crate) fn tell_scope_anew(&mut self, out: &mut Vec<Output>) {
         self.scope.sequence += 1;
         let version = Version { incarnation: self.identity.incarnation, sequence: self.scope.sequence };
@@ -137,8 +142,10 @@ impl Broker {
         self.topology.accept_scope(record.clone());
         if self.scope.is_nobody() {
             self.remote.clear();
+            self.quench_anew(out);
         }
         self.flood(&Message::Scope(record), None, out);
+        self.tell_scope_up(out);
         self.view_changed();
     }
 }

@@ -1,8 +1,10 @@
 //! What a broker says of itself when asked: plain numbers for people and programs.
 
 use crate::broker::Broker;
+use crate::leaves::Leaf;
 use crate::links::Link;
 use crate::topology::ScopeView;
+use crate::uplink::Uplink;
 use crate::{BrokerId, LinkId};
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +27,15 @@ pub struct Status {
     pub brokers: Vec<BrokerStatus>,
     /// Clients connected.
     pub clients: u64,
+    /// One entry for each leaf broker below.
+    pub leaves: Vec<LeafStatus>,
+    /// Of a leaf broker: how it stands with the world above; none for a core broker.
+    pub uplink: Option<UplinkStatus>,
     /// Subscriptions of all clients.
     pub subscriptions: u64,
-    /// Distinct conjunctions in the covering forest of the subscriptions.
+    /// Distinct conjunctions in the covering forest of the clients' subscriptions.
     pub forest_nodes: u64,
-    /// Roots of that forest: all that others are told.
+    /// Roots over these and what the leaves below want: all that others are told.
     pub forest_roots: u64,
     /// Advertisements of all clients.
     pub advertisements: u64,
@@ -63,6 +69,56 @@ pub struct LinkStatus {
     /// Events sent.
     pub events_sent: u64,
     /// Events received.
+    pub events_received: u64,
+}
+
+/// A leaf broker below, as its parent sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeafStatus {
+    /// The driver's number of the link.
+    pub link: u64,
+    /// Its id in hexadecimal.
+    pub id: String,
+    /// Its peer id.
+    pub peer_id: String,
+    /// Its scope, as in [`Status::scope`].
+    pub scope: String,
+    /// Filters it has announced.
+    pub interest: u64,
+    /// Filters of others that it has been told, to know what it need not send.
+    pub told: u64,
+    /// Control messages sent.
+    pub control_sent: u64,
+    /// Control messages received.
+    pub control_received: u64,
+    /// Events sent.
+    pub events_sent: u64,
+    /// Events received.
+    pub events_received: u64,
+}
+
+/// How a leaf broker stands with the world above.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UplinkStatus {
+    /// The driver's number of the link to the parent; none without an uplink.
+    pub link: Option<u64>,
+    /// The parent's peer id.
+    pub peer_id: Option<String>,
+    /// The brokers on the way to the core, in hexadecimal, the parent first; empty while there is none.
+    pub path: Vec<String>,
+    /// Filters that the parent has been told.
+    pub announced: u64,
+    /// Filters of others that the parent has told.
+    pub interest: u64,
+    /// Events that wait for an uplink.
+    pub kept_events: u64,
+    /// Control messages sent to the present parent.
+    pub control_sent: u64,
+    /// Control messages received from it.
+    pub control_received: u64,
+    /// Events sent to it.
+    pub events_sent: u64,
+    /// Events received from it.
     pub events_received: u64,
 }
 
@@ -112,6 +168,16 @@ pub struct Counters {
     pub published_incomplete: u64,
     /// Control messages sent again for want of an acknowledgement.
     pub resent: u64,
+    /// Events that a leaf broker did not send up, since nobody beyond wants them.
+    pub quenched: u64,
+    /// Events that came from a leaf or uplink once more and were dropped.
+    pub seen_again: u64,
+    /// Events that came over a link to a leaf or parent that is not attached, and were dropped.
+    pub strays: u64,
+    /// Events that were kept for an uplink and dropped since there were too many.
+    pub lost_kept: u64,
+    /// Events for a leaf that had not gone out when its link died.
+    pub lost_with_leaf: u64,
     /// Interests sent whole because a digest did not come out right.
     pub resyncs: u64,
 }
@@ -145,6 +211,41 @@ impl Link {
     }
 }
 
+impl Leaf {
+    fn status(&self, link: LinkId) -> LeafStatus {
+        LeafStatus {
+            link: link.0,
+            id: self.id.to_string(),
+            peer_id: self.peer_id.to_string(),
+            scope: self.scope.describe(),
+            interest: self.interest.len() as u64,
+            told: self.quenched.as_ref().map_or(0, |quenched| quenched.told.filters()),
+            control_sent: self.counts.control_sent,
+            control_received: self.counts.control_received,
+            events_sent: self.counts.events_sent,
+            events_received: self.counts.events_received,
+        }
+    }
+}
+
+impl Uplink {
+    fn status(&self) -> UplinkStatus {
+        let counts = self.parent.as_ref().map(|parent| &parent.counts);
+        UplinkStatus {
+            link: self.parent.as_ref().map(|parent| parent.link.0),
+            peer_id: self.parent.as_ref().map(|parent| parent.peer_id.to_string()),
+            path: self.path().iter().map(BrokerId::to_string).collect(),
+            announced: self.told.filters(),
+            interest: self.others.len() as u64,
+            kept_events: self.kept.len() as u64,
+            control_sent: counts.map_or(0, |counts| counts.control_sent),
+            control_received: counts.map_or(0, |counts| counts.control_received),
+            events_sent: counts.map_or(0, |counts| counts.events_sent),
+            events_received: counts.map_or(0, |counts| counts.events_received),
+        }
+    }
+}
+
 impl Broker {
     /// A picture of the state. O(links + brokers + their links).
     pub fn status(&mut self) -> Status {
@@ -157,9 +258,11 @@ impl Broker {
             links: self.links.iter().map(|(id, link)| link.status(id)).collect(),
             brokers: self.topology.brokers().map(|broker| self.broker_status(broker)).collect(),
             clients: self.clients.count() as u64,
+            leaves: self.leaves.iter().map(|(link, leaf)| leaf.status(link)).collect(),
+            uplink: self.uplink.as_ref().map(Uplink::status),
             subscriptions: self.clients.subscriptions() as u64,
-            forest_nodes: self.clients.forest.len() as u64,
-            forest_roots: self.clients.forest.root_count() as u64,
+            forest_nodes: self.interest.clients().len() as u64,
+            forest_roots: self.interest.root_count() as u64,
             advertisements: self.clients.advertisements() as u64,
             scope: self.topology.scope(self.identity.id).describe(),
             waiting_publications: self.waiting.len() as u64,
@@ -180,7 +283,7 @@ impl Broker {
             neighbours: record.iter().flat_map(|record| &record.links).map(|link| link.neighbour.to_string()).collect(),
             addresses: record.map_or(Vec::new(), |record| record.addresses.clone()),
             scope: self.topology.scope(broker).describe(),
-            interest: self.remote.filters(broker),
+            interest: self.remote.count(broker),
             announced: self.announcements.told(broker),
         }
     }

@@ -1,6 +1,6 @@
 //! All timers of the core, as plain values.
 
-use crate::{BrokerId, Time};
+use crate::{BrokerId, LinkId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a timer is for; each runs at most once at a time.
@@ -26,6 +26,14 @@ pub(crate) enum Timer {
     Park,
     /// The first part of the scope that is no longer needed is given up.
     Narrow,
+    /// A leaf below has no lease any more, whatever it heard.
+    Lease(LinkId),
+    /// A lease of others' interest is to be asked for again.
+    Renew,
+    /// The lease of others' interest has run out.
+    LeaseEnd,
+    /// The parent has been without a path to the core for long enough.
+    Path,
 }
 
 /// The timers that run.

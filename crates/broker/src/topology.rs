@@ -4,7 +4,7 @@ use crate::paths::{Records, Route, Routes};
 use crate::scope::MAX_FILTERS;
 use crate::{AnnouncedFilter, BrokerId, Held, LinkState, Scope, ScopeRecord, Time, Version};
 use enroute_covering::overlaps;
-use enroute_filter::Conjunction;
+use enroute_filter::{Conjunction, Filter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -33,6 +33,11 @@ impl ScopeView {
                 Err(_) => ScopeView::Anything,
             },
         }
+    }
+
+    /// Whether an event within this scope could match the filter.
+    pub(crate) fn overlaps_any(&self, filter: &Filter) -> bool {
+        filter.conjunctions().iter().any(|conjunction| self.overlaps(conjunction))
     }
 
     /// Whether an event within this scope could match the conjunction.

@@ -21,6 +21,17 @@ impl fmt::Display for BrokerId {
     }
 }
 
+/// What a broker is on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// A core broker, linked to another one: both are members of the mesh.
+    Core,
+    /// A leaf broker, which hangs off the other end.
+    Leaf,
+    /// The uplink of a leaf broker, which is at the other end: a core broker, or a leaf broker itself.
+    Parent,
+}
+
 /// A connection to a neighbour; the driver numbers them and never uses a number twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LinkId(pub u64);

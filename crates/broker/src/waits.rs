@@ -4,7 +4,7 @@
 use crate::broker::Broker;
 use crate::timers::Timer;
 use crate::topology::ScopeView;
-use crate::{BrokerId, ClientId, Output, Reply, RequestId, Time};
+use crate::{BrokerId, ClientId, LeafMessage, LinkId, Output, Reply, RequestId, Time};
 use enroute_filter::Filter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +18,18 @@ enum Until {
     Complete { scope_version: u64 },
 }
 
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A client, for the answer to its request.
+    Client(ClientId, RequestId),
+    /// A leaf broker, for the acknowledgement of a step of its interest.
+    Leaf { link: LinkId, step: u64 },
+}
+
 #[derive(Debug)]
 struct Wait {
-    client: ClientId,
-    request: RequestId,
+    asker: Asker,
     deadline: Time,
     until: Until,
 }
@@ -36,7 +44,18 @@ pub(crate) struct Waits {
     last: u64,
 }
 
+impl Asker {
+    fn is_leaf(self, link: LinkId) -> bool {
+        matches!(self, Asker::Leaf { link: asks, .. } if asks == link)
+    }
+}
+
 impl Waits {
+    /// How many acknowledgements a leaf waits for.
+    pub(crate) fn asked_by_leaf(&self, link: LinkId) -> usize {
+        self.waits.values().filter(|wait| wait.asker.is_leaf(link)).count()
+    }
+
     fn insert(&mut self, wait: Wait) -> u64 {
         self.last += 1;
         self.deadlines.insert((wait.deadline, self.last));
@@ -80,25 +99,19 @@ impl Waits {
 
 impl Broker {
     /// Answers a subscription when it is in force.
-    pub(crate) fn await_force(
-        &mut self,
-        client: ClientId,
-        request: RequestId,
-        filter: Arc<Filter>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(crate) fn await_force(&mut self, asker: Asker, filter: Arc<Filter>, out: &mut Vec<Output>) {
         let deadline = self.now + self.config.subscribe_wait;
         let until = Until::Held { filter, version: self.announcements.version, missing: BTreeSet::new() };
-        let number = self.waits.insert(Wait { client, request, deadline, until });
+        let number = self.waits.insert(Wait { asker, deadline, until });
         self.check_wait(number, out);
         self.time_answers();
     }
 
     /// Answers an advertisement when others have said what they want of it.
-    pub(crate) fn await_view(&mut self, client: ClientId, request: RequestId, out: &mut Vec<Output>) {
+    pub(crate) fn await_view(&mut self, asker: Asker, out: &mut Vec<Output>) {
         let deadline = self.now + self.config.publish_wait;
         let until = Until::Complete { scope_version: self.scope.version() };
-        let number = self.waits.insert(Wait { client, request, deadline, until });
+        let number = self.waits.insert(Wait { asker, deadline, until });
         self.check_wait(number, out);
         self.time_answers();
     }
@@ -108,9 +121,18 @@ impl Broker {
     }
 
     /// A client is gone: nobody waits for its answers.
-    pub(crate) fn drop_waits_of(&mut self, client: ClientId) {
+    pub(crate) fn drop_waits_of_client(&mut self, client: ClientId) {
+        self.drop_waits(|asker| matches!(asker, Asker::Client(asks, _) if asks == client));
+    }
+
+    /// A leaf is gone: nobody waits for its acknowledgements.
+    pub(crate) fn drop_waits_of_leaf(&mut self, link: LinkId) {
+        self.drop_waits(|asker| asker.is_leaf(link));
+    }
+
+    fn drop_waits(&mut self, which: impl Fn(Asker) -> bool) {
         let numbers: Vec<u64> =
-            self.waits.waits.iter().filter(|(_, wait)| wait.client == client).map(|(&number, _)| number).collect();
+            self.waits.waits.iter().filter(|(_, wait)| which(wait.asker)).map(|(&number, _)| number).collect();
         for number in numbers {
             self.waits.remove(number);
         }
@@ -142,11 +164,25 @@ impl Broker {
         }
     }
 
-    /// The brokers that might publish what the filter matches and do not hold the interest of this version yet.
+    /// The brokers that might publish what the filter matches and do not hold the interest of this version yet: core brokers,
+    /// leaves that rely on what they hold, and for a leaf broker the uplink, which speaks for all beyond. A leaf broker
+    /// without an uplink is missing itself.
     fn missing(&self, filter: &Filter, version: u64) -> BTreeSet<BrokerId> {
-        self.concerned(filter)
-            .filter(|&broker| !self.announcements.holds(broker, version, self.topology.scope_version(broker).sequence))
-            .collect()
+        let leaves = self.leaves.iter().filter(|(_, leaf)| leaf.quenched.is_some() && leaf.scope.overlaps_any(filter));
+        let above = self.uplink.as_ref().map(|uplink| uplink.attached().map_or(self.identity.id, |parent| parent.id));
+        let all = self.concerned(filter).chain(leaves.map(|(_, leaf)| leaf.id)).chain(above);
+        all.filter(|&broker| !self.holds(broker, version)).collect()
+    }
+
+    /// Whether another broker holds the interest of this version, or does not rely on what it holds.
+    fn holds(&self, broker: BrokerId, version: u64) -> bool {
+        if let Some(leaf) = self.leaves.to(broker).and_then(|link| self.leaves.get(link)) {
+            return leaf.quenched.as_ref().is_none_or(|quenched| quenched.holds(version, self.now));
+        }
+        match &self.uplink {
+            Some(uplink) => uplink.attached().is_some_and(|it| it.id == broker) && uplink.told.holds(version),
+            None => self.announcements.holds(broker, version, self.topology.scope_version(broker).sequence),
+        }
     }
 
     /// The brokers whose scope overlaps the filter, but for those long out of reach.
@@ -156,26 +192,23 @@ impl Broker {
             Some(since) => self.now < since + self.config.unreachable,
         };
         let concerned = move |&(broker, scope): &(BrokerId, &ScopeView)| {
-            broker != self.identity.id
-                && in_reach(broker)
-                && filter.conjunctions().iter().any(|conjunction| scope.overlaps(conjunction))
+            broker != self.identity.id && in_reach(broker) && scope.overlaps_any(filter)
         };
         self.topology.publishers().filter(concerned).map(|(broker, _)| broker)
     }
 
     /// A broker holds more than before: ends the waits that missed only it.
     pub(crate) fn end_waits_for(&mut self, broker: BrokerId, out: &mut Vec<Output>) {
-        let scope_version = self.topology.scope_version(broker).sequence;
         let Some(numbers) = self.waits.by_missing.get(&broker) else { return };
         let numbers: Vec<u64> = numbers.iter().copied().collect();
         for number in numbers {
-            let Some(Wait { until: Until::Held { version, missing, .. }, .. }) = self.waits.waits.get_mut(&number)
-            else {
-                continue;
-            };
-            if !self.announcements.holds(broker, *version, scope_version) {
+            let Some(Wait { until: Until::Held { version, .. }, .. }) = self.waits.waits.get(&number) else { continue };
+            if !self.holds(broker, *version) {
                 break;
             }
+            let Some(Wait { until: Until::Held { missing, .. }, .. }) = self.waits.waits.get_mut(&number) else {
+                continue;
+            };
             missing.remove(&broker);
             let over = missing.is_empty() && !self.starting;
             self.waits.found(broker, number);
@@ -189,17 +222,26 @@ impl Broker {
     /// Ends a wait with the answer that is true now.
     fn answer(&mut self, number: u64, out: &mut Vec<Output>) {
         let Some(wait) = self.waits.remove(number) else { return };
-        let reply = match wait.until {
-            Until::Held { filter, missing, .. } if missing.is_empty() => {
-                Reply::InForce { brokers: self.concerned(&filter).count() as u32 }
-            }
-            Until::Held { missing, .. } => Reply::Partial { missing: missing.into_iter().collect() },
-            Until::Complete { .. } => match self.unanswered() {
-                missing if missing.is_empty() => Reply::InForce { brokers: self.topology.reachable().count() as u32 },
-                missing => Reply::Partial { missing: missing.into_iter().collect() },
-            },
+        let here = match &wait.until {
+            Until::Held { filter, .. } => self.concerned(filter).count(),
+            Until::Complete { .. } => self.topology.reachable().count(),
         };
-        out.push(Output::Reply { client: wait.client, request: wait.request, reply });
+        let mut missing: Vec<BrokerId> = match wait.until {
+            Until::Held { missing, .. } => missing.into_iter().collect(),
+            Until::Complete { .. } => self.unanswered().into_iter().collect(),
+        };
+        let mut brokers = here as u32;
+        if let Some(uplink) = &self.uplink {
+            brokers = uplink.brokers;
+            missing.extend(&uplink.missing);
+        }
+        match wait.asker {
+            Asker::Client(client, request) => {
+                let reply = if missing.is_empty() { Reply::InForce { brokers } } else { Reply::Partial { missing } };
+                out.push(Output::Reply { client, request, reply });
+            }
+            Asker::Leaf { link, step } => self.send_to_leaf(link, LeafMessage::Held { step, brokers, missing }, out),
+        }
     }
 
     /// Answers all whose time is up.

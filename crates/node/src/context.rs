@@ -3,7 +3,7 @@
 use crate::NodeConfig;
 use crate::event_loop::{ControlInput, Traffic};
 use crate::swarm::SwarmCommand;
-use enroute_broker::{BrokerId, ClientId, LinkId};
+use enroute_broker::{BrokerId, ClientId, LinkId, Role};
 use enroute_session::{NodeStatus, RefusedStatus};
 use enroute_wire::{BROKER_VERSIONS, Hello, ShortText};
 use libp2p::{Multiaddr, PeerId};
@@ -138,6 +138,7 @@ impl Context {
             dialled_by,
             dial,
             software: ShortText::clip(SOFTWARE),
+            role: Role::Core,
         }
     }
 

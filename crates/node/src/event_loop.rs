@@ -289,7 +289,11 @@ impl EventLoop {
             CloseReason::Violation(_)
             | CloseReason::Oneself
             | CloseReason::IdClash { .. }
-            | CloseReason::OldIncarnation => {
+            | CloseReason::OldIncarnation
+            | CloseReason::NoPath
+            | CloseReason::Cycle
+            | CloseReason::Moved
+            | CloseReason::Full { .. } => {
                 tracing::warn!(link = link.0, %neighbour, %reason, "closing a link");
                 self.context.note_refusal(closed.neighbour.peer_id.to_string(), reason.to_string());
             }

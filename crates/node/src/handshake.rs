@@ -250,6 +250,7 @@ fn check_id(peer: PeerId, hello: &Hello) -> Result<(), HandshakeError> {
 fn neighbour(peer: PeerId, hello: &Hello, told_incarnation: u64) -> Neighbour {
     Neighbour {
         broker: hello.broker,
+        role: hello.role,
         peer_id: peer.to_string().into(),
         incarnation: hello.incarnation,
         start_nonce: hello.start_nonce,

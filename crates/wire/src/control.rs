@@ -93,7 +93,12 @@ pub fn message_size(message: &Message) -> usize {
 fn check_texts(message: &Message) -> Result<(), WireError> {
     match message {
         Message::LinkState(state) => check_link_state(state),
-        Message::Offer { .. } | Message::Synced | Message::SyncedAck | Message::Scope(_) | Message::Routed(_) => Ok(()),
+        Message::Offer { .. }
+        | Message::Synced
+        | Message::SyncedAck
+        | Message::Scope(_)
+        | Message::Routed(_)
+        | Message::Leaf(_) => Ok(()),
     }
 }
 
@@ -153,7 +158,15 @@ impl Goodbye {
                 let (held_by, refused) = (Arc::from(clip(held_by)), Arc::from(clip(refused)));
                 Goodbye::Closed(CloseReason::IdClash { id: *id, held_by, refused })
             }
-            Goodbye::Closed(CloseReason::Duplicate | CloseReason::Oneself | CloseReason::OldIncarnation)
+            Goodbye::Closed(
+                CloseReason::Duplicate
+                | CloseReason::Oneself
+                | CloseReason::OldIncarnation
+                | CloseReason::NoPath
+                | CloseReason::Cycle
+                | CloseReason::Moved
+                | CloseReason::Full { .. },
+            )
             | Goodbye::ShuttingDown
             | Goodbye::Unreadable(_)
             | Goodbye::Silent

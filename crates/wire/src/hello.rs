@@ -5,7 +5,7 @@ use crate::frame::put_frame;
 use crate::layout::{Reader, put_text};
 use crate::{BROKER_VERSIONS, Frame, Kind, ShortText, WireError};
 use bytes::{BufMut, BytesMut};
-use enroute_broker::BrokerId;
+use enroute_broker::{BrokerId, Role};
 use std::fmt;
 
 /// Bytes that a hello of any kind, its answer or a goodbye may have.
@@ -57,7 +57,8 @@ impl fmt::Display for VersionRange {
 }
 
 /// A broker introduces itself. Layout: lowest and highest version, two bytes each; broker id, incarnation, start nonce,
-/// dialling broker, dial, eight bytes each; length of the software's name in two bytes; the name.
+/// dialling broker, dial, eight bytes each; length of the software's name in two bytes; the name; the role, one byte: 0 core, 1
+/// leaf, 2 parent. A hello that ends before the role is that of a core broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The versions it speaks.
@@ -74,6 +75,8 @@ pub struct Hello {
     pub dial: u64,
     /// Name and version of the software, for people.
     pub software: ShortText,
+    /// What it is on this link. Only a leaf dials its parent, and that answers as such.
+    pub role: Role,
 }
 
 impl Hello {
@@ -83,6 +86,11 @@ impl Hello {
             out.put_u64_le(number);
         }
         put_text(out, &self.software);
+        out.put_u8(match self.role {
+            Role::Core => 0,
+            Role::Leaf => 1,
+            Role::Parent => 2,
+        });
     }
 
     /// Fails with [`WireError::NoCommonVersion`] before it looks at anything that a later version might have changed.
@@ -95,7 +103,20 @@ impl Hello {
             dialled_by: BrokerId(reader.u64("dialling broker")?),
             dial: reader.u64("dial")?,
             software: reader.text("software")?,
+            role: read_role(reader)?,
         })
+    }
+}
+
+fn read_role(reader: &mut Reader) -> Result<Role, WireError> {
+    if reader.is_empty() {
+        return Ok(Role::Core);
+    }
+    match reader.u8("role")? {
+        0 => Ok(Role::Core),
+        1 => Ok(Role::Leaf),
+        2 => Ok(Role::Parent),
+        byte => Err(reader.malformed(format!("unknown role {byte}"))),
     }
 }
 

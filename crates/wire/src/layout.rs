@@ -20,6 +20,11 @@ impl Reader {
         Reader { kind, rest: content.clone() }
     }
 
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, WireError> {
         self.rest.try_get_u8().map_err(|_| self.truncated(what))
     }

@@ -225,6 +225,7 @@ fn an_old_life_never_overwrites_a_new_one() {
     let link = LinkId(1_000_000);
     let neighbour = Neighbour {
         broker: left,
+        role: Role::Core,
         peer_id: "b0".into(),
         incarnation: 1,
         start_nonce: 1,
@@ -281,6 +282,7 @@ fn link_mute(world: &mut World, to: BrokerId) -> (BrokerId, LinkId) {
     let link = LinkId(500);
     let neighbour = Neighbour {
         broker: mute,
+        role: Role::Core,
         peer_id: "mute".into(),
         incarnation: 1,
         start_nonce: 1,
@@ -456,7 +458,8 @@ fn a_newcomer_that_is_answered_misses_nothing_its_neighbours_publish() {
         let line = world.line(2);
         let newcomer = BrokerId::of_peer("newcomer");
         let peer_id = "newcomer".into();
-        world.start_as(Identity { id: newcomer, peer_id, incarnation: 1, start_nonce: 0, addresses: vec![] });
+        let identity = Identity { id: newcomer, peer_id, incarnation: 1, start_nonce: 0, addresses: vec![] };
+        world.start_as(identity, world.config.clone());
         world.link(newcomer, line[1]);
         world.input(newcomer, Input::PeersTried);
         let request = world.subscribe(newcomer, 1, "s", "x = 1");

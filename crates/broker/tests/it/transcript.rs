@@ -57,32 +57,66 @@ fn describe_message(message: &Message, name: &dyn Fn(BrokerId) -> String) -> Str
             format!("links of {origin} {version}{starting}: [{}]", links.join(" "))
         }
         Message::Scope(record) => {
-            let scope = match &record.scope {
-                Scope::Nobody => "nobody".into(),
-                Scope::Anything => "anything".into(),
-                Scope::Filters(list) => filters(list),
-            };
-            format!("scope of {} {}: {scope}", name(record.origin), version(record.version))
+            format!("scope of {} {}: {}", name(record.origin), version(record.version), describe_scope(&record.scope))
         }
         Message::Routed(routed) => {
             let (source, destination) = (name(routed.source), name(routed.destination));
-            format!("({source} to {destination}) {}", describe_routed(&routed.body))
+            format!("({source} to {destination}) {}", describe_routed(&routed.body, name))
         }
+        Message::Leaf(message) => describe_leaf(message, name),
     }
 }
 
-fn describe_routed(body: &RoutedBody) -> String {
+fn describe_leaf(message: &LeafMessage, name: &dyn Fn(BrokerId) -> String) -> String {
+    match message {
+        LeafMessage::Attach(Attach { epoch, previous, table: _ }) => {
+            format!("attachment {epoch}: take me in, before I was below [{}]", names(previous, name))
+        }
+        LeafMessage::Path(path) => format!("path to the core [{}]", names(path, name)),
+        LeafMessage::Interest(interest) => describe_interest(interest),
+        LeafMessage::Held { step, brokers, missing } => {
+            let without =
+                if missing.is_empty() { String::new() } else { format!(", without [{}]", names(missing, name)) };
+            format!("interest {step} is held, at {brokers} brokers beyond{without}")
+        }
+        LeafMessage::Scope { version, scope } => format!("scope {version}: {}", describe_scope(scope)),
+        LeafMessage::Renew { number } => format!("question {number} for a lease"),
+        LeafMessage::Lease { number, lasts_us } => format!("lease {number}, {} ms", lasts_us / 1_000),
+        LeafMessage::Revoke => "no lease until the next".into(),
+        LeafMessage::Detach(detach) => describe_detach(detach, name),
+    }
+}
+
+fn names(ids: &[BrokerId], name: &dyn Fn(BrokerId) -> String) -> String {
+    ids.iter().map(|&id| name(id)).collect::<Vec<_>>().join(" ")
+}
+
+fn describe_detach(detach: &Detach, name: &dyn Fn(BrokerId) -> String) -> String {
+    let Detach { leaf, incarnation, epoch, path } = detach;
+    format!("{} has moved by attachment {incarnation}.{epoch}, was below [{}]", name(*leaf), names(path, name))
+}
+
+fn describe_scope(scope: &Scope) -> String {
+    match scope {
+        Scope::Nobody => "nobody".into(),
+        Scope::Anything => "anything".into(),
+        Scope::Filters(list) => filters(list),
+    }
+}
+
+fn describe_interest(interest: &Interest) -> String {
+    let Interest { version, scope_version, whole, added, removed, last, digest: _ } = interest;
+    let whole = if *whole { "whole " } else { "" };
+    let last = if *last { "" } else { " ..." };
+    let (added, removed) = (filters(added), filters(removed));
+    format!("{whole}interest {version} for scope {scope_version}: +{added} -{removed}{last}")
+}
+
+fn describe_routed(body: &RoutedBody, name: &dyn Fn(BrokerId) -> String) -> String {
     match body {
         RoutedBody::Data { epoch, sequence, payload } => match payload {
-            Payload::Interest(interest) => {
-                let Interest { version, scope_version, whole, added, removed, last, digest: _ } = interest;
-                let whole = if *whole { "whole " } else { "" };
-                let last = if *last { "" } else { " ..." };
-                let (added, removed) = (filters(added), filters(removed));
-                format!(
-                    "{epoch}:{sequence} {whole}interest {version} for scope {scope_version}: +{added} -{removed}{last}"
-                )
-            }
+            Payload::Interest(interest) => format!("{epoch}:{sequence} {}", describe_interest(interest)),
+            Payload::Detach(detach) => format!("{epoch}:{sequence} {}", describe_detach(detach, name)),
             Payload::Resync { version } => format!("{epoch}:{sequence} send interest {version} whole"),
         },
         RoutedBody::Ack { epoch, received } => format!("got {epoch}:{received}"),
@@ -114,8 +148,13 @@ fn step(world: &mut World, line: &str) {
         "start" => {
             world.start(words[1]);
         }
+        "leaf" => {
+            world.start_leaf(words[1]);
+        }
         "kill" => world.kill(id(1)),
         "link" => world.link(id(1), id(2)),
+        "attach" => world.attach(id(1), id(2)),
+        "lose" => world.lose(id(1), id(2)),
         "cut" => world.cut(id(1), id(2)),
         "run" => world.run(),
         "wait" => world.advance(Duration::from_millis(words[1].parse().expect("milliseconds"))),

@@ -19,6 +19,8 @@ enum Travelling {
 #[derive(Clone, Copy)]
 struct Connection {
     ends: [(BrokerId, LinkId); 2],
+    /// Whether one end has found it dead, and the other not.
+    lost: bool,
 }
 
 /// What a client has been given.
@@ -72,8 +74,17 @@ impl World {
         }
     }
 
-    /// Starts a broker, in its next life if it had one; its configured peers count as tried at once.
+    /// Starts a core broker, in its next life if it had one; its configured peers count as tried at once.
     pub(crate) fn start(&mut self, name: &str) -> BrokerId {
+        self.start_with(name, self.config.clone())
+    }
+
+    /// Starts a leaf broker, likewise.
+    pub(crate) fn start_leaf(&mut self, name: &str) -> BrokerId {
+        self.start_with(name, Config { leaf: true, ..self.config.clone() })
+    }
+
+    fn start_with(&mut self, name: &str, config: Config) -> BrokerId {
         let id = BrokerId::of_peer(name);
         let incarnation = self.incarnations.entry(id).or_insert(0);
         *incarnation += 1;
@@ -84,15 +95,15 @@ impl World {
             start_nonce: *incarnation,
             addresses: vec![],
         };
-        self.start_as(identity);
+        self.start_as(identity, config);
         self.input(id, Input::PeersTried);
         id
     }
 
     /// Starts a broker under any identity.
-    pub(crate) fn start_as(&mut self, identity: Identity) {
+    pub(crate) fn start_as(&mut self, identity: Identity, config: Config) {
         self.names.insert(identity.id, identity.peer_id.to_string());
-        self.brokers.insert(identity.id, Broker::new(identity, self.config.clone(), self.now));
+        self.brokers.insert(identity.id, Broker::new(identity, config, self.now));
     }
 
     /// A broker dies without a word; its neighbours find the links dead at once.
@@ -118,13 +129,23 @@ impl World {
     }
 
     pub(crate) fn link_with_cost(&mut self, from: BrokerId, to: BrokerId, cost: u32) {
+        self.connect(from, to, cost, [Role::Core, Role::Core]);
+    }
+
+    /// A leaf's connection to an uplink comes up at both ends.
+    pub(crate) fn attach(&mut self, leaf: BrokerId, parent: BrokerId) {
+        self.connect(leaf, parent, 1, [Role::Leaf, Role::Parent]);
+    }
+
+    fn connect(&mut self, from: BrokerId, to: BrokerId, cost: u32, roles: [Role; 2]) {
         self.dials += 1;
         self.last_link += 2;
         let ends = [(from, LinkId(self.last_link - 1)), (to, LinkId(self.last_link))];
-        self.connections.push(Connection { ends });
-        for ((end, link), (other, _)) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+        self.connections.push(Connection { ends, lost: false });
+        for ((end, link), (other, _), role) in [(ends[0], ends[1], roles[1]), (ends[1], ends[0], roles[0])] {
             let neighbour = Neighbour {
                 broker: other,
+                role,
                 peer_id: self.names[&other].as_str().into(),
                 incarnation: self.brokers[&other].incarnation(),
                 start_nonce: self.incarnations.get(&other).copied().unwrap_or(0),
@@ -145,6 +166,21 @@ impl World {
         for (broker, link) in dead.into_iter().flat_map(|connection| connection.ends) {
             self.drop_travelling(broker, link);
             self.input(broker, Input::LinkDown { link, unsent: vec![] });
+        }
+    }
+
+    /// `a` finds its connection to `b` dead; `b` has not noticed, and what it sends into it is lost.
+    pub(crate) fn lose(&mut self, a: BrokerId, b: BrokerId) {
+        let joins = |connection: &Connection| connection.ends.iter().all(|end| end.0 == a || end.0 == b);
+        for connection in self.connections.iter_mut().filter(|connection| joins(connection)) {
+            connection.lost = true;
+        }
+        let lost: Vec<Connection> = self.connections.iter().copied().filter(joins).collect();
+        for (broker, link) in lost.into_iter().flat_map(|connection| connection.ends) {
+            self.drop_travelling(broker, link);
+            if broker == a {
+                self.input(a, Input::LinkDown { link, unsent: vec![] });
+            }
         }
     }
 
@@ -244,7 +280,11 @@ impl World {
     }
 
     fn travel(&mut self, from: BrokerId, link: LinkId, what: Travelling) {
+        let lost = |connection: &Connection| connection.lost && connection.ends.contains(&(from, link));
         let Some((to, over)) = self.peer_of(from, link) else { return };
+        if self.connections.iter().any(lost) {
+            return;
+        }
         if let Travelling::Event(frame) = &what {
             self.crossings.push((from, to, frame.id));
         }

@@ -172,16 +172,24 @@ fn counters(counters: &Counters) -> String {
         lost_hop_limit,
         lost_overflow,
         published_incomplete,
+        quenched,
+        seen_again,
+        strays,
+        lost_kept,
+        lost_with_leaf,
         resent,
         resyncs,
     } = *counters;
     let [published, delivered, forwarded, unwanted] = [published, delivered, forwarded, unwanted].map(count);
     let [no_path, hop_limit, overflow] = [lost_no_path, lost_hop_limit, lost_overflow].map(count);
+    let [quenched, seen_again, strays] = [quenched, seen_again, strays].map(count);
+    let [kept, with_leaf] = [lost_kept, lost_with_leaf].map(count);
     let [incomplete, resent, resyncs] = [published_incomplete, resent, resyncs].map(count);
     format!(
         "since the start\n  \
          published {published} ({incomplete} before all had said what they want), delivered {delivered}, forwarded {forwarded}\n  \
          lost: no path {no_path}, hop limit {hop_limit}, too much waiting {overflow}; came for nobody {unwanted}\n  \
+         leaves: not sent up {quenched}, came again {seen_again}, too late {strays}; lost: too much kept {kept}, with a leaf {with_leaf}\n  \
          control: sent again {resent}, whole syncs {resyncs}"
     )
 }

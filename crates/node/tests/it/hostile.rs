@@ -3,7 +3,7 @@
 use crate::raw::{RawPeer, frames_to_the_end, next_frame};
 use crate::support::{address, assert_delivers, client, linked, linked_to, listening, loopback, until, within};
 use bytes::BytesMut;
-use enroute_broker::{BrokerId, RequestId};
+use enroute_broker::{BrokerId, RequestId, Role};
 use enroute_node::{Node, NodeConfig};
 use enroute_wire::{
     BROKER_PROTOCOL, BROKER_VERSIONS, CLIENT_PROTOCOL, CLIENT_VERSIONS, ClientFrame, ClientHello, ControlFrame,
@@ -45,6 +45,7 @@ fn hello_of(peer: &RawPeer, versions: VersionRange) -> Hello {
         dialled_by: broker,
         dial: 1,
         software: ShortText::clip("a test"),
+        role: Role::Core,
     }
 }
 

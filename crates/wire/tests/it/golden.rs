@@ -3,8 +3,9 @@
 use crate::sample::{Sample, TRAFFIC};
 use bytes::Bytes;
 use enroute_broker::{
-    AnnouncedFilter, BrokerId, CloseReason, Command, Delivery, Digest, EventFrame, EventId, Held, Interest, LinkEnd,
-    LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId, Routed, RoutedBody, Scope, ScopeRecord, Version,
+    AnnouncedFilter, Attach, BrokerId, CloseReason, Command, Delivery, Detach, Digest, EventFrame, EventId, Held,
+    Interest, LeafMessage, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId, Role, Routed,
+    RoutedBody, Scope, ScopeRecord, Version,
 };
 use enroute_filter::{Event, Filter, Limit, Limits, Value};
 use enroute_wire::{
@@ -22,6 +23,9 @@ fn cases() -> Vec<(String, Sample)> {
     let mut add = |name: &str, sample| cases.push((name.to_string(), sample));
     add("hello", Sample::Control(ControlFrame::Hello(hello())));
     add("hello-ack", Sample::Control(ControlFrame::HelloAck(HelloAck { version: 1, hello: hello() })));
+    add("hello-leaf", Sample::Control(ControlFrame::Hello(Hello { role: Role::Leaf, ..hello() })));
+    let parent = Hello { role: Role::Parent, ..hello() };
+    add("hello-ack-parent", Sample::Control(ControlFrame::HelloAck(HelloAck { version: 1, hello: parent })));
     for (name, code) in refusal_codes() {
         let refused = HelloRefused::new(code, "because");
         add(&format!("hello-refused-{name}"), Sample::Control(ControlFrame::HelloRefused(refused)));
@@ -29,6 +33,9 @@ fn cases() -> Vec<(String, Sample)> {
     add("keep-alive", Sample::Control(ControlFrame::KeepAlive));
     for (name, message) in messages() {
         add(&format!("message-{name}"), Sample::Control(ControlFrame::Message(message)));
+    }
+    for (name, message) in leaf_messages() {
+        add(&format!("message-leaf-{name}"), Sample::Control(ControlFrame::Message(Message::Leaf(message))));
     }
     for (name, goodbye) in goodbyes() {
         add(&format!("goodbye-{name}"), Sample::Control(ControlFrame::Goodbye(goodbye)));
@@ -70,6 +77,7 @@ fn hello() -> Hello {
         dialled_by: BrokerId(0x1112131415161718),
         dial: 3,
         software: ShortText::clip("enroute 0.1.0"),
+        role: Role::Core,
     }
 }
 
@@ -135,6 +143,35 @@ fn messages() -> Vec<(&'static str, Message)> {
         ("routed-resync", data(Payload::Resync { version: 3 })),
         ("routed-ack", routed(RoutedBody::Ack { epoch: 1, received: 2 })),
         ("routed-restart", routed(RoutedBody::Restart { epoch: 1 })),
+        ("routed-detach", data(Payload::Detach(detach()))),
+    ]
+}
+
+fn detach() -> Detach {
+    Detach { leaf: BrokerId(11), incarnation: 12, epoch: 13, path: vec![BrokerId(14), BrokerId(300)] }
+}
+
+fn leaf_messages() -> Vec<(&'static str, LeafMessage)> {
+    let path = vec![BrokerId(14), BrokerId(300)];
+    let interest = Interest {
+        version: 3,
+        scope_version: 4,
+        whole: true,
+        added: vec![announced(b"added")],
+        removed: Vec::new(),
+        last: true,
+        digest: Digest(5),
+    };
+    vec![
+        ("attach", LeafMessage::Attach(Attach { epoch: 13, previous: path.clone(), table: 65_536 })),
+        ("path", LeafMessage::Path(path)),
+        ("interest", LeafMessage::Interest(interest)),
+        ("held", LeafMessage::Held { step: 3, brokers: 5, missing: vec![BrokerId(9)] }),
+        ("scope", LeafMessage::Scope { version: 4, scope: Scope::Anything }),
+        ("renew", LeafMessage::Renew { number: 7 }),
+        ("lease", LeafMessage::Lease { number: 7, lasts_us: 2_000_000 }),
+        ("revoke", LeafMessage::Revoke),
+        ("detach", LeafMessage::Detach(detach())),
     ]
 }
 
@@ -147,6 +184,10 @@ fn goodbyes() -> Vec<(&'static str, Goodbye)> {
         ("oneself", Goodbye::Closed(CloseReason::Oneself)),
         ("id-clash", Goodbye::Closed(clash)),
         ("old-incarnation", Goodbye::Closed(CloseReason::OldIncarnation)),
+        ("no-path", Goodbye::Closed(CloseReason::NoPath)),
+        ("cycle", Goodbye::Closed(CloseReason::Cycle)),
+        ("moved", Goodbye::Closed(CloseReason::Moved)),
+        ("full", Goodbye::Closed(CloseReason::Full { limit: 4_096 })),
         ("unreadable", Goodbye::Unreadable(ShortText::clip("why"))),
         ("silent", Goodbye::Silent),
         ("too-slow", Goodbye::TooSlow),

@@ -3,8 +3,9 @@
 use crate::sample::Sample;
 use bytes::Bytes;
 use enroute_broker::{
-    AnnouncedFilter, BrokerId, CloseReason, Command, Delivery, Digest, EventFrame, EventId, Held, Interest, LinkEnd,
-    LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId, Routed, RoutedBody, Scope, ScopeRecord, Version,
+    AnnouncedFilter, Attach, BrokerId, CloseReason, Command, Delivery, Detach, Digest, EventFrame, EventId, Held,
+    Interest, LeafMessage, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId, Role, Routed,
+    RoutedBody, Scope, ScopeRecord, Version,
 };
 use enroute_filter::{Filter, Limit, Limits};
 use enroute_wire::{
@@ -96,8 +97,11 @@ fn interest() -> impl Strategy<Value = Interest> {
 }
 
 fn routed_body() -> impl Strategy<Value = RoutedBody> {
-    let payload =
-        prop_oneof![interest().prop_map(Payload::Interest), number().prop_map(|version| Payload::Resync { version })];
+    let payload = prop_oneof![
+        interest().prop_map(Payload::Interest),
+        number().prop_map(|version| Payload::Resync { version }),
+        detach().prop_map(Payload::Detach),
+    ];
     prop_oneof![
         (number(), number(), payload).prop_map(|(epoch, sequence, payload)| RoutedBody::Data {
             epoch,
@@ -132,12 +136,49 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
         (broker(), version(), scope())
             .prop_map(|(origin, version, scope)| Message::Scope(ScopeRecord { origin, version, scope }.into())),
         routed().prop_map(Message::Routed),
+        leaf_message().prop_map(Message::Leaf),
+    ]
+}
+
+fn path() -> impl Strategy<Value = Vec<BrokerId>> {
+    vec(broker(), 0..4)
+}
+
+fn detach() -> impl Strategy<Value = Detach> {
+    (broker(), number(), number(), path()).prop_map(|(leaf, incarnation, epoch, path)| Detach {
+        leaf,
+        incarnation,
+        epoch,
+        path,
+    })
+}
+
+fn leaf_message() -> impl Strategy<Value = LeafMessage> {
+    prop_oneof![
+        (number(), path(), any::<u32>()).prop_map(|(epoch, previous, table)| LeafMessage::Attach(Attach {
+            epoch,
+            previous,
+            table
+        })),
+        path().prop_map(LeafMessage::Path),
+        interest().prop_map(LeafMessage::Interest),
+        (number(), any::<u32>(), path()).prop_map(|(step, brokers, missing)| LeafMessage::Held {
+            step,
+            brokers,
+            missing
+        }),
+        (number(), scope()).prop_map(|(version, scope)| LeafMessage::Scope { version, scope }),
+        number().prop_map(|number| LeafMessage::Renew { number }),
+        (number(), number()).prop_map(|(number, lasts_us)| LeafMessage::Lease { number, lasts_us }),
+        Just(LeafMessage::Revoke),
+        detach().prop_map(LeafMessage::Detach),
     ]
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
-    let parts = (versions(), broker(), number(), number(), broker(), number(), short_text());
-    parts.prop_map(|(versions, broker, incarnation, start_nonce, dialled_by, dial, software)| Hello {
+    let role = prop_oneof![Just(Role::Core), Just(Role::Leaf), Just(Role::Parent)];
+    let parts = (versions(), broker(), number(), number(), broker(), number(), short_text(), role);
+    parts.prop_map(|(versions, broker, incarnation, start_nonce, dialled_by, dial, software, role)| Hello {
         versions,
         broker,
         incarnation,
@@ -145,6 +186,7 @@ fn hello() -> impl Strategy<Value = Hello> {
         dialled_by,
         dial,
         software,
+        role,
     })
 }
 
@@ -164,6 +206,10 @@ fn goodbye() -> impl Strategy<Value = Goodbye> {
         Just(Goodbye::Closed(CloseReason::Duplicate)),
         Just(Goodbye::Closed(CloseReason::Oneself)),
         Just(Goodbye::Closed(CloseReason::OldIncarnation)),
+        Just(Goodbye::Closed(CloseReason::NoPath)),
+        Just(Goodbye::Closed(CloseReason::Cycle)),
+        Just(Goodbye::Closed(CloseReason::Moved)),
+        number().prop_map(|limit| Goodbye::Closed(CloseReason::Full { limit })),
         (broker(), name(), name()).prop_map(|(id, held_by, refused)| Goodbye::Closed(CloseReason::IdClash {
             id,
             held_by,

@@ -2,7 +2,7 @@
 
 use crate::sample::Sample;
 use bytes::{BufMut, Bytes, BytesMut};
-use enroute_broker::BrokerId;
+use enroute_broker::{BrokerId, Role};
 use enroute_wire::{
     BROKER_VERSIONS, CLIENT_VERSIONS, ClientFrame, ControlFrame, DataFrame, Frame, Hello, HelloAck, HelloRefused, Kind,
     MAX_TEXT, RefusalCode, ServerFrame, ShortText, Traffic, VersionRange, WireError,
@@ -11,7 +11,7 @@ use enroute_wire::{
 fn hello(versions: VersionRange) -> Hello {
     let (broker, dialled_by) = (BrokerId(1), BrokerId(2));
     let software = ShortText::clip("enroute");
-    Hello { versions, broker, incarnation: 3, start_nonce: 4, dialled_by, dial: 5, software }
+    Hello { versions, broker, incarnation: 3, start_nonce: 4, dialled_by, dial: 5, software, role: Role::Core }
 }
 
 fn frame(kind: Kind, content: &[u8]) -> Frame {
@@ -69,6 +69,19 @@ fn what_a_later_version_appends_to_a_hello_is_skipped() {
     let mut bytes = Sample::Control(ControlFrame::Hello(newer.clone())).to_bytes().split_off(5);
     bytes.extend_from_slice(b"and more");
     assert_eq!(ControlFrame::decode(&frame(Kind::Hello, &bytes)), Ok(ControlFrame::Hello(newer)));
+}
+
+/// Hellos of the first version ended before it.
+#[test]
+fn a_hello_without_a_role_is_that_of_a_core_broker() {
+    let core = hello(BROKER_VERSIONS);
+    let mut bytes = Sample::Control(ControlFrame::Hello(core.clone())).to_bytes().split_off(5);
+    assert_eq!(bytes.last(), Some(&0));
+    bytes.truncate(bytes.len() - 1);
+    assert_eq!(ControlFrame::decode(&frame(Kind::Hello, &bytes)), Ok(ControlFrame::Hello(core)));
+    bytes.put_u8(3);
+    let error = ControlFrame::decode(&frame(Kind::Hello, &bytes)).unwrap_err();
+    assert_eq!(error, WireError::Malformed { kind: Kind::Hello, what: "unknown role 3".into() });
 }
 
 #[test]
