@@ -3,7 +3,7 @@
 use crate::oracle::Crossed;
 use crate::paths::{Graph, links_in_tree};
 use crate::world::{Settings, World};
-use enroute_broker::{Counters, Status};
+use enroute_broker::{Counters, LeafStatus, Status, UplinkStatus};
 use enroute_filter::Event;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,12 +65,12 @@ impl World {
 
     /// Each event of a calm time crossed exactly the links of the union of the shortest paths to those who want it.
     pub(crate) fn check_crossings(&mut self, crossed: &[Crossed]) {
-        let tree = self.graph().shared_tree();
+        let tree = self.whole_graph().shared_tree();
         for event in crossed {
             self.calm_tree += links_in_tree(&tree, event.host, event.interested.iter().copied());
             let mut expected = BTreeSet::new();
             for &to in &event.interested {
-                expected.extend(path(&self.next_hops, event.host, to));
+                expected.extend(self.route(event.host, to));
             }
             self.calm_publications += 1;
             self.calm_crossings += event.crossings.len() as u64;
@@ -92,6 +92,24 @@ impl World {
                 ));
             }
         }
+    }
+
+    /// The links that an event must take from one broker to another: up from leaf to parent, over the core, down again; not
+    /// higher up than it must.
+    fn route(&self, from: usize, to: usize) -> Vec<[usize; 2]> {
+        let (up, mut down) = (self.chain(from), self.chain(to));
+        let meet = up.iter().position(|broker| down.contains(broker));
+        let up = &up[..meet.map_or(up.len(), |place| place + 1)];
+        let (Some(&top), Some(&core)) = (up.last(), down.last()) else { return Vec::new() };
+        let turn = if meet.is_some() { top } else { core };
+        let place = down.iter().position(|&broker| broker == turn).unwrap_or(0);
+        down.truncate(place + 1);
+        down.reverse();
+        if meet.is_none() && (self.is_leaf(top) || self.is_leaf(core)) {
+            return Vec::new();
+        }
+        let steps = |brokers: &[usize]| brokers.windows(2).map(|pair| [pair[0], pair[1]]).collect::<Vec<_>>();
+        [steps(up), path(&self.next_hops, top, turn), steps(&down)].concat()
     }
 
     /// Compares all tables with those of a network built afresh with the links that are up, the brokers that are up and what
@@ -118,16 +136,21 @@ impl World {
     fn fresh(&self) -> World {
         let up = self.connections.values().filter(|connection| connection.carries());
         let edges: BTreeSet<usize> = up.map(|connection| connection.edge).collect();
+        let of_core = |edge: usize| !self.edges[edge].uplink && !self.edges[edge].is_loop();
+        let uplinks =
+            self.settings.uplinks.keys().map(|&leaf| (leaf, self.chain(leaf).get(1).copied().into_iter().collect()));
+        let uplinks = uplinks.collect();
         let settings = Settings {
             brokers: self.settings.brokers.clone(),
-            links: edges.iter().map(|&edge| self.edges[edge].hosts).filter(|[a, b]| a != b).collect(),
+            links: edges.iter().filter(|&&edge| of_core(edge)).map(|&edge| self.edges[edge].hosts).collect(),
+            uplinks,
             ..self.settings.clone()
         };
         let mut fresh = World::new(Settings {
             link: crate::link::LinkSettings { self_dials: false, ..settings.link.clone() },
             ..settings
         });
-        for (edge, &own) in fresh.edges.iter_mut().zip(&edges) {
+        for (edge, &own) in fresh.edges.iter_mut().zip(edges.iter().filter(|&&edge| of_core(edge))) {
             edge.costs = self.edges[own].costs;
         }
         for host in 0..self.hosts.len() {
@@ -165,6 +188,13 @@ impl World {
                     "nobody subscribes, but {name} holds {interest} filters of {other} and has told it {announced}"
                 ));
             }
+            let of_leaves: u64 = status.leaves.iter().map(|leaf| leaf.interest + leaf.told).sum();
+            let of_uplink = status.uplink.map_or(0, |uplink| uplink.announced + uplink.interest);
+            if of_leaves + of_uplink > 0 {
+                self.complain(format!(
+                    "nobody subscribes, but {name} holds {of_leaves} filters of leaves and {of_uplink} of its uplink"
+                ));
+            }
         }
     }
 }
@@ -180,6 +210,27 @@ fn plain(mut status: Status) -> Status {
         link.control_received = 0;
         link.events_sent = 0;
         link.events_received = 0;
+    }
+    for leaf in &mut status.leaves {
+        *leaf = LeafStatus {
+            link: 0,
+            control_sent: 0,
+            control_received: 0,
+            events_sent: 0,
+            events_received: 0,
+            ..std::mem::take(leaf)
+        };
+    }
+    status.leaves.sort_by(|a, b| a.id.cmp(&b.id));
+    if let Some(uplink) = &mut status.uplink {
+        *uplink = UplinkStatus {
+            link: None,
+            control_sent: 0,
+            control_received: 0,
+            events_sent: 0,
+            events_received: 0,
+            ..std::mem::take(uplink)
+        };
     }
     status.links.sort_by(|a, b| a.neighbour.cmp(&b.neighbour));
     status

@@ -197,8 +197,9 @@ impl World {
             let payload = number.to_le_bytes().to_vec();
             event.to_builder().payload(payload).build().unwrap_or_else(|_| event.clone())
         };
-        let (number, event) = self.oracle.publish(client, host, self.now, self.calm, numbered);
-        self.oracle.would_flood(number, self.graph().flooding(host));
+        let calm = self.calm && self.reaches_core(host);
+        let (number, event) = self.oracle.publish(client, host, self.now, calm, numbered);
+        self.oracle.would_flood(number, self.whole_graph().flooding(host));
         let ticket = self.ticket(client, session);
         let advertised = &self.clients[client].advertisements;
         self.clients[client].publishes_anything |= advertised.is_empty();

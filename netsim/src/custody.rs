@@ -1,7 +1,8 @@
-//! Where the copies of events are: each (event, destination) is in exactly one place.
+//! Where the copies of events are: in the core, each (event, destination) is in exactly one place; between a leaf and its parent
+//! an event goes at most once.
 
 use enroute_broker::{BrokerId, EventFrame, EventId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a copy of an event for a destination is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,10 @@ pub(crate) enum Place {
 #[derive(Debug, Default)]
 pub(crate) struct Custody {
     places: BTreeMap<(EventId, BrokerId), Place>,
+    /// Events that have come up to a broker from a leaf.
+    come_up: BTreeSet<(EventId, BrokerId)>,
+    /// Steps of events between leaves and their parents: from, to.
+    hops: BTreeSet<(EventId, [usize; 2])>,
 }
 
 impl Custody {
@@ -37,7 +42,7 @@ impl Custody {
             let place = self.places.insert((frame.id, destination), Place::OnLink);
             let has = match place {
                 Some(Place::At(broker)) => broker == from,
-                None => frame.id.origin == from,
+                None => frame.id.origin == from || self.come_up.contains(&(frame.id, from)),
                 Some(Place::OnLink | Place::Arrived | Place::Lost) => false,
             };
             if !has {
@@ -82,11 +87,34 @@ impl Custody {
         events
     }
 
+    /// An event goes from a leaf to its parent, or the other way.
+    ///
+    /// # Errors
+    /// A complaint if it has done so before.
+    pub(crate) fn hop_sent(&mut self, hop: [usize; 2], frame: &EventFrame) -> Result<(), String> {
+        if self.hops.insert((frame.id, hop)) {
+            return Ok(());
+        }
+        Err(format!("event {} goes from {} to {} twice", frame.id, hop[0], hop[1]))
+    }
+
+    /// An event has come up or down to a broker.
+    pub(crate) fn hop_arrived(&mut self, frame: &EventFrame) {
+        self.come_up.extend(frame.destinations.iter().map(|&at| (frame.id, at)));
+    }
+
+    /// An event that had not begun to go up is the leaf's again.
+    pub(crate) fn hop_returned(&mut self, from: usize, frame: &EventFrame) {
+        self.hops.retain(|&(id, hop)| id != frame.id || hop[0] != from);
+    }
+
     pub(crate) fn place(&self, event: EventId, destination: BrokerId) -> Option<Place> {
         self.places.get(&(event, destination)).copied()
     }
 
     pub(crate) fn clear(&mut self) {
         self.places.clear();
+        self.come_up.clear();
+        self.hops.clear();
     }
 }

@@ -1,8 +1,8 @@
 //! Dials, breaks, crashes and restarts.
 
-use crate::link::{Connection, End, Standing};
+use crate::link::{Connection, Edge, End, Standing};
 use crate::world::{Happening, World};
-use enroute_broker::{Broker, Identity, Input, Neighbour, Time};
+use enroute_broker::{Broker, Config, EventFrame, Identity, Input, Neighbour, Role, Time};
 use rand::Rng;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,9 +39,11 @@ impl World {
             start_nonce,
             addresses: vec![format!("/memory/{}", broker.name)],
         };
-        broker.core = Some(Broker::new(identity, self.settings.config.clone(), self.now));
+        let config = Config { leaf: self.settings.uplinks.contains_key(&host), ..self.settings.config.clone() };
+        broker.core = Some(Broker::new(identity, config, self.now));
         self.restart_timer(host);
         self.dial_at_start(host);
+        self.wake_leaves();
         for client in 0..self.clients.len() {
             if self.clients[client].host == host {
                 let at = self.after([1_000, 10_000]);
@@ -58,7 +60,11 @@ impl World {
                 if !self.edges[edge].dials[side] {
                     continue;
                 }
-                if own == host {
+                if self.edges[edge].uplink {
+                    if own == host {
+                        self.hosts[host].untried.insert(edge);
+                    }
+                } else if own == host {
                     let at = self.after([0, 5_000]);
                     self.schedule(at, Happening::Dial { edge, side, life: self.hosts[host].life });
                     if own != other {
@@ -76,7 +82,7 @@ impl World {
     }
 
     /// The outcome of a dial at the start is known.
-    fn tried(&mut self, host: usize, edge: usize) {
+    pub(crate) fn tried(&mut self, host: usize, edge: usize) {
         if self.hosts[host].untried.remove(&edge) && self.hosts[host].untried.is_empty() {
             self.give(host, Input::PeersTried);
         }
@@ -107,6 +113,8 @@ impl World {
     /// A broker dials a neighbour that it may have a link to already, as one does that has not been told: no fault, and
     /// nothing may be lost by it.
     pub fn dial_again(&mut self, link: usize, side: usize) {
+        // A leaf's uplink never dials it.
+        let side = if self.edges[link].uplink { 0 } else { side };
         let up = self.edges[link].hosts.iter().all(|&host| self.hosts[host].core.is_some());
         if up && !self.edges[link].cut {
             self.open(link, side);
@@ -114,7 +122,7 @@ impl World {
     }
 
     /// A new connection, whose ends come up in their own time.
-    fn open(&mut self, edge: usize, side: usize) {
+    pub(crate) fn open(&mut self, edge: usize, side: usize) {
         let host = self.edges[edge].hosts[side];
         self.hosts[host].dials += 1;
         let dial = self.hosts[host].dials;
@@ -143,6 +151,11 @@ impl World {
         let other = &self.hosts[hosts[1 - side]];
         let neighbour = Neighbour {
             broker: other.id,
+            role: match (self.edges[edge].uplink, side) {
+                (false, _) => Role::Core,
+                (true, 0) => Role::Parent,
+                (true, _) => Role::Leaf,
+            },
             peer_id: other.name.clone(),
             incarnation: told[1 - side],
             start_nonce: other.start_nonce,
@@ -152,7 +165,11 @@ impl World {
             cost: self.edges[edge].costs[side],
         };
         self.give(hosts[side], Input::LinkUp { link: Connection::link(number, side), neighbour });
-        self.tried(hosts[side], edge);
+        match self.edges[edge].uplink {
+            false => self.tried(hosts[side], edge),
+            true if side == 0 => self.on_uplink_up(hosts[0]),
+            true => {}
+        }
         self.schedule(self.now + self.allowance(), Happening::Counted);
     }
 
@@ -190,6 +207,9 @@ impl World {
             self.give(host, Input::LinkDown { link: Connection::link(number, side), unsent: Vec::new() });
             self.redial(edge, side);
         }
+        if standing == Standing::Opening {
+            self.redial(edge, side);
+        }
         self.tried(host, edge);
         self.count_links();
     }
@@ -197,7 +217,11 @@ impl World {
     /// The broker at a side dials again, if that is its part.
     fn redial(&mut self, edge: usize, side: usize) {
         let host = self.edges[edge].hosts[side];
-        if self.edges[edge].dials[side] && !self.edges[edge].is_loop() {
+        if self.edges[edge].uplink {
+            if side == 0 {
+                self.on_uplink_lost(host);
+            }
+        } else if self.edges[edge].dials[side] && !self.edges[edge].is_loop() {
             let at = self.after(self.settings.link.redial_us);
             self.schedule(at, Happening::Dial { edge, side, life: self.hosts[host].life });
         }
@@ -224,6 +248,7 @@ impl World {
         let [from, to] = self.edges[link].hosts;
         self.trace(from, &("healed", self.hosts[to].name.clone()));
         self.edges[link].cut = false;
+        self.wake_leaves();
         for side in 0..2 {
             if self.hosts[self.edges[link].hosts[side]].core.is_some() {
                 self.redial(link, side);
@@ -258,7 +283,7 @@ impl World {
         self.trace(host, &"crashes");
         self.hosts[host].core = None;
         self.hosts[host].untried.clear();
-        self.oracle.crashed(self.hosts[host].id, self.now);
+        self.oracle.crashed((host, self.hosts[host].id), self.now);
         let own: Vec<(u64, usize)> = self
             .connections
             .iter()
@@ -280,8 +305,19 @@ impl World {
         connection.ends[side].standing = Standing::Gone;
         connection.ends[side].control.clear();
         let (begun, untouched) = connection.ends[side].events.break_at(Time(0));
+        let edge = connection.edge;
         for frame in begun.into_iter().chain(untouched) {
-            self.oracle.lost(&frame, self.now);
+            self.lose_event(edge, side, &frame);
+        }
+    }
+
+    /// An event goes down with a link that it was sent on from a side.
+    fn lose_event(&mut self, edge: usize, side: usize, frame: &EventFrame) {
+        let Edge { hosts, uplink, .. } = self.edges[edge];
+        if uplink {
+            self.oracle.hop_lost([hosts[side], hosts[1 - side]], frame, self.now);
+        } else {
+            self.oracle.lost(frame, self.now);
         }
     }
 
@@ -320,10 +356,15 @@ impl World {
         let kept = if standing == Standing::Up { unsent.split_off(taken) } else { Vec::new() };
         lost.append(&mut unsent);
         for frame in &lost {
-            self.oracle.lost(frame, self.now);
+            self.lose_event(edge, side, frame);
         }
         for frame in &kept {
-            self.oracle.returned(self.hosts[host].id, frame, self.now);
+            match (self.edges[edge].uplink, side) {
+                (false, _) => self.oracle.returned(self.hosts[host].id, frame, self.now),
+                (true, 0) => self.oracle.hop_returned(host, frame, self.now),
+                // A parent has no use for what was for a leaf that is gone.
+                (true, _) => self.lose_event(edge, side, frame),
+            }
         }
         match standing {
             Standing::Up => {

@@ -16,18 +16,24 @@
 //! the break come back to the broker, but for a number drawn from the seed that the transport had taken already. A
 //! connection that one end closes is read to its end by both.
 //!
+//! # Leaves
+//!
+//! A leaf's machine dials one uplink of its list after the other until one takes the leaf in, and again when that is lost.
+//! Leases that are only kept up do not count as work: a network that does nothing else has settled.
+//!
 //! # Checks
 //!
 //! As it runs: the books of every copy of every event (each destination has one copy, and only who holds it sends it on);
 //! no duplicate; the names in a delivery; no use of links that are down; no violation.
 //! Settled: what was missed; tables against the true network; paths there and back; each event of a settled time over the
-//! union of the shortest paths, each link once. On demand: all tables against those of a fresh build, all tables empty.
+//! union of the shortest paths, each link once, and between a leaf and its parent only if somebody on the other side wants it. On demand: all tables against those of a fresh build, all tables empty.
 
 mod chaos;
 mod check;
 mod client;
 mod custody;
 mod fault;
+mod leaf;
 mod link;
 mod oracle;
 mod paths;
@@ -42,6 +48,7 @@ mod world;
 
 pub use chaos::Chaos;
 pub use client::Ticket;
+pub use leaf::Leaves;
 pub use link::{Dial, LinkSettings};
 pub use oracle::Verdict;
 pub use report::{ClientLine, LinkLine, Report, Settle, TableLine};

@@ -72,6 +72,8 @@ pub(crate) struct Edge {
     pub(crate) delay: u64,
     /// What each end says it costs.
     pub(crate) costs: [u32; 2],
+    /// Whether it joins a leaf broker, its first end, and one of the uplinks that may choose from.
+    pub(crate) uplink: bool,
     /// Whether each end dials.
     pub(crate) dials: [bool; 2],
     /// Whether it is cut at present.

@@ -10,7 +10,8 @@
 //! An event that must come and does not is **lost** if a fault explains it, and **missed** otherwise; a missed event is a
 //! defect of the brokers. These explain it, and nothing else does:
 //!
-//! 1. the copy for that client's broker was under way on a link that broke, or in a broker that crashed;
+//! 1. the copy for that client's broker was under way on a link that broke, or in a broker that crashed; or a copy between a
+//!    leaf and its parent was, on whichever the client's broker depends;
 //! 2. there was no path between the two brokers for some time of the event's life, or none from the broker that held the
 //!    copy ([`Paths`]);
 //! 3. the receipt said that the view of the publishing broker was not complete.
@@ -65,6 +66,10 @@ struct Publication {
     crossings: Vec<[usize; 2]>,
     /// How often flooding would have sent it.
     flooding: u64,
+    /// Brokers that it has come to over a link between a leaf and its parent.
+    visited: BTreeSet<usize>,
+    /// What befell it between a leaf and its parent, or in one: the copy from the one to the other is gone.
+    lost_hops: Vec<[usize; 2]>,
 }
 
 /// What has been judged, in all or for a client.
@@ -105,6 +110,8 @@ pub(crate) struct Truth<'a> {
     pub(crate) homes: &'a [(usize, BrokerId)],
     /// All brokers, in the order of their numbers.
     pub(crate) brokers: &'a [BrokerId],
+    /// Those that are leaves.
+    pub(crate) leaves: &'a BTreeSet<usize>,
     /// How long a broker holds an event that it has no way for.
     pub(crate) park: Duration,
 }
@@ -149,6 +156,9 @@ pub(crate) struct Oracle {
     /// What is wrong, in words; bounded.
     pub(crate) complaints: Vec<String>,
 }
+
+/// No broker holds an event for longer that has a path.
+const HELD_AT_MOST: Duration = Duration::from_secs(10);
 
 /// More complaints than this help nobody.
 const MOST_COMPLAINTS: usize = 100;
@@ -259,6 +269,8 @@ impl Oracle {
             deliveries: BTreeMap::new(),
             crossings: Vec::new(),
             flooding: 0,
+            visited: BTreeSet::new(),
+            lost_hops: Vec::new(),
         };
         self.publications.insert(number, publication);
         (number, event)
@@ -339,10 +351,58 @@ impl Oracle {
     }
 
     /// A broker crashes with all copies in it.
-    pub(crate) fn crashed(&mut self, broker: BrokerId, now: Time) {
+    pub(crate) fn crashed(&mut self, (host, broker): (usize, BrokerId), now: Time) {
         for id in self.custody.crashed(broker) {
             self.touch(id, now);
         }
+        for publication in self.publications.values_mut() {
+            if publication.visited.contains(&host) && now.since(publication.last_at) < HELD_AT_MOST {
+                publication.lost_hops.push([host, host]);
+            }
+        }
+    }
+
+    /// An event goes from a leaf to its parent, or the other way.
+    pub(crate) fn hop_sent(&mut self, hop: [usize; 2], frame: &EventFrame, now: Time) {
+        if let Err(complaint) = self.custody.hop_sent(hop, frame) {
+            self.complain(complaint);
+        }
+        let Some(number) = self.number(frame.id, &frame.event) else {
+            return self.complain(format!("a copy of event {} that nobody published", frame.id));
+        };
+        if let Some(publication) = self.moved(number, now) {
+            publication.crossings.push(hop);
+        }
+    }
+
+    /// An event has come over a link between a leaf and its parent.
+    pub(crate) fn hop_arrived(&mut self, at: usize, frame: &EventFrame, now: Time) {
+        self.custody.hop_arrived(frame);
+        if let Some(publication) = self.known(frame.id, now) {
+            publication.visited.insert(at);
+        }
+    }
+
+    /// An event goes down with a link between a leaf and its parent.
+    pub(crate) fn hop_lost(&mut self, hop: [usize; 2], frame: &EventFrame, now: Time) {
+        if let Some(publication) = self.known(frame.id, now) {
+            publication.lost_hops.push(hop);
+        }
+    }
+
+    /// An event that an uplink had not begun to send goes back to the leaf, and will go up by the next one.
+    pub(crate) fn hop_returned(&mut self, from: usize, frame: &EventFrame, now: Time) {
+        self.custody.hop_returned(from, frame);
+        if let Some(publication) = self.known(frame.id, now)
+            && let Some(place) = publication.crossings.iter().rposition(|hop| hop[0] == from)
+        {
+            publication.crossings.remove(place);
+        }
+    }
+
+    fn known(&mut self, id: EventId, now: Time) -> Option<&mut Publication> {
+        let number = *self.numbers.get(&id)?;
+        self.moved(number, now)
     }
 
     fn touch(&mut self, id: EventId, now: Time) {
@@ -478,8 +538,11 @@ impl Oracle {
         let (home, broker) = truth.homes[client];
         let Outcome::Published(receipt) = publication.outcome else { return };
         let place = self.custody.place(receipt.id, broker);
+        // What is lost on its way up is lost to all, on its way down to those below.
+        let explains = |hop: &[usize; 2]| !truth.leaves.contains(&hop[1]) || truth.leaves.contains(&home);
+        let lost_below = publication.lost_hops.iter().any(explains);
         let verdict = &mut self.verdicts[client];
-        if place == Some(Place::Lost) {
+        if place == Some(Place::Lost) || lost_below {
             verdict.lost_with_link += 1;
         } else if !receipt.complete {
             verdict.lost_incomplete += 1;

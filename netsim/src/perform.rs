@@ -3,12 +3,23 @@
 use crate::link::{Channel, Connection, End, Passage, Standing, draw};
 use crate::tally::kind;
 use crate::world::{Happening, World};
-use enroute_broker::{CloseReason, EventFrame, LinkId, Message, Output, Time};
+use enroute_broker::{CloseReason, EventFrame, LeafMessage, LinkId, Message, Output, Time};
+
+/// Whether a message only keeps up what is.
+fn is_lease(message: &Message) -> bool {
+    matches!(message, Message::Leaf(LeafMessage::Renew { .. } | LeafMessage::Lease { .. }))
+}
+
+fn is_sign_of_life(output: &Output) -> bool {
+    matches!(output, Output::Send { message, .. } if is_lease(message))
+}
 
 impl World {
     /// Does what a broker asks for.
     pub(crate) fn perform(&mut self, host: usize, output: Output) {
-        self.active = self.now;
+        if !is_sign_of_life(&output) {
+            self.active = self.now;
+        }
         match output {
             Output::Send { link, message } => self.send(host, link, message),
             Output::Forward { link, frame } => self.forward(host, link, frame),
@@ -49,7 +60,8 @@ impl World {
         self.tally.control.entry(kind(&message)).or_default().add(bytes);
         let edge = self.connections[&number].edge;
         self.tally.links[edge].control.add(bytes);
-        self.pass(number, side, Channel::Control, bytes, |end, passage| end.control.send(message, passage));
+        let idle = is_lease(&message);
+        self.pass(number, side, (Channel::Control, idle), bytes, |end, passage| end.control.send(message, passage));
     }
 
     fn forward(&mut self, host: usize, link: LinkId, frame: EventFrame) {
@@ -61,8 +73,12 @@ impl World {
         tally.events[side] += 1;
         tally.event_bytes += bytes;
         let to = self.edges[edge].hosts[1 - side];
-        self.oracle.forwarded((host, self.hosts[host].id), to, &frame, self.now);
-        self.pass(number, side, Channel::Events, bytes, |end, passage| end.events.send(frame, passage));
+        if self.edges[edge].uplink {
+            self.oracle.hop_sent([host, to], &frame, self.now);
+        } else {
+            self.oracle.forwarded((host, self.hosts[host].id), to, &frame, self.now);
+        }
+        self.pass(number, side, (Channel::Events, false), bytes, |end, passage| end.events.send(frame, passage));
     }
 
     /// Puts something into a connection's pipe and schedules its arrival.
@@ -70,7 +86,7 @@ impl World {
         &mut self,
         number: u64,
         side: usize,
-        channel: Channel,
+        (channel, idle): (Channel, bool),
         bytes: u64,
         send: impl FnOnce(&mut End, Passage) -> Time,
     ) {
@@ -85,7 +101,7 @@ impl World {
         };
         let arrival = send(&mut connection.ends[side], passage);
         if connection.broken.is_none() {
-            self.schedule(arrival, Happening::Arrival { connection: number, side: 1 - side, channel });
+            self.schedule(arrival, Happening::Arrival { connection: number, side: 1 - side, channel, idle });
         }
     }
 
@@ -97,7 +113,13 @@ impl World {
         }
         let again = match reason {
             CloseReason::Duplicate | CloseReason::Oneself => false,
-            CloseReason::Violation(_) | CloseReason::IdClash { .. } | CloseReason::OldIncarnation => true,
+            CloseReason::Violation(_)
+            | CloseReason::IdClash { .. }
+            | CloseReason::OldIncarnation
+            | CloseReason::NoPath
+            | CloseReason::Cycle
+            | CloseReason::Moved
+            | CloseReason::Full { .. } => true,
         };
         self.close_end(number, side, again);
     }

@@ -6,6 +6,7 @@ use crate::seeded;
 use crate::traffic::{Traffic, read_events};
 use crate::world::{Settings, World};
 use enroute_filter::{Filter, ValueRef};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,8 +33,16 @@ impl Run {
     /// # Errors
     /// What is wrong with the scenario.
     pub fn new(scenario: Scenario, seed: u64) -> Result<Run, ScenarioError> {
+        let mut brokers = scenario.topology.names()?;
+        let mut uplinks = BTreeMap::new();
+        if let Some(leaves) = &scenario.leaves {
+            let core = brokers.len();
+            uplinks.extend((core..).zip(leaves.uplinks(core, &mut seeded(seed, "leaves"))));
+            brokers.extend(leaves.names());
+        }
         let settings = Settings {
-            brokers: scenario.topology.names()?,
+            brokers,
+            uplinks,
             links: scenario.topology.edges(&mut seeded(seed, "topology"))?,
             link: scenario.links.clone(),
             config: scenario.times.config(),

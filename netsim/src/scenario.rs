@@ -1,6 +1,7 @@
 //! Scenarios: what to build and what to do to it, in TOML.
 
 use crate::chaos::Chaos;
+use crate::leaf::Leaves;
 use crate::link::LinkSettings;
 use crate::topology::Topology;
 use enroute_broker::Config;
@@ -22,6 +23,9 @@ pub struct Scenario {
     pub seed: u64,
     /// Brokers and links.
     pub topology: Topology,
+    /// Leaf brokers below these.
+    #[serde(default)]
+    pub leaves: Option<Leaves>,
     /// Properties of the links.
     #[serde(default)]
     pub links: LinkSettings,

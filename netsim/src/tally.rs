@@ -1,6 +1,6 @@
 //! Counts of what goes over the links.
 
-use enroute_broker::{Message, Payload, RoutedBody};
+use enroute_broker::{LeafMessage, Message, Payload, RoutedBody};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -57,8 +57,18 @@ pub(crate) fn kind(message: &Message) -> &'static str {
         Message::Routed(routed) => match &routed.body {
             RoutedBody::Data { payload: Payload::Interest(_), .. } => "interest",
             RoutedBody::Data { payload: Payload::Resync { .. }, .. } => "resync",
+            RoutedBody::Data { payload: Payload::Detach(_), .. } => "detach",
             RoutedBody::Ack { .. } => "ack",
             RoutedBody::Restart { .. } => "restart",
+        },
+        Message::Leaf(message) => match message {
+            LeafMessage::Attach(_) => "leaf-attach",
+            LeafMessage::Path(_) => "leaf-path",
+            LeafMessage::Interest(_) => "leaf-interest",
+            LeafMessage::Held { .. } => "leaf-held",
+            LeafMessage::Scope { .. } => "leaf-scope",
+            LeafMessage::Renew { .. } | LeafMessage::Lease { .. } | LeafMessage::Revoke => "lease",
+            LeafMessage::Detach(_) => "detach",
         },
     }
 }

@@ -4,7 +4,8 @@
 //! duration from its seed and iterates over nothing that is not ordered, so that one seed gives one run.
 
 use crate::client::{Answer, Client, Ticket};
-use crate::link::{Channel, Connection, Edge, LinkSettings, draw};
+use crate::leaf::Uplinks;
+use crate::link::{Channel, Connection, Edge, LinkSettings, Standing, draw};
 use crate::oracle::{Oracle, Truth};
 use crate::paths::{Graph, Paths};
 use crate::tally::{Count, LinkTally, Tally};
@@ -23,6 +24,8 @@ pub struct Settings {
     pub brokers: Vec<String>,
     /// Links, as pairs of places in `brokers`.
     pub links: Vec<[usize; 2]>,
+    /// The leaf brokers by their places in `brokers`, each with those of its uplinks in the order in which it tries them.
+    pub uplinks: BTreeMap<usize, Vec<usize>>,
     /// Properties of the links.
     pub link: LinkSettings,
     /// Times and bounds of the brokers.
@@ -45,6 +48,8 @@ pub(crate) struct Host {
     pub(crate) dials: u64,
     /// Links that it dialled at its start and whose outcome it does not know yet.
     pub(crate) untried: BTreeSet<usize>,
+    /// Of a leaf's machine.
+    pub(crate) uplinks: Uplinks,
     /// When its timer rings.
     wake: Option<Time>,
 }
@@ -55,7 +60,13 @@ pub(crate) enum Happening {
     /// A broker's timer rings.
     Wake { host: usize, life: u64 },
     /// The first message in flight to a side of a connection arrives.
-    Arrival { connection: u64, side: usize, channel: Channel },
+    Arrival {
+        connection: u64,
+        side: usize,
+        channel: Channel,
+        /// Whether it is no more than a sign of life.
+        idle: bool,
+    },
     /// The side of a connection has exchanged hellos.
     Up { connection: u64, side: usize },
     /// The side of a broken connection learns of it.
@@ -64,6 +75,8 @@ pub(crate) enum Happening {
     Ended { connection: u64, side: usize },
     /// The broker at a side of a link dials.
     Dial { edge: usize, side: usize, life: u64 },
+    /// A leaf's machine dials its next uplink.
+    DialUplink { host: usize, life: u64, number: u64, slow: bool },
     /// A client connects (again).
     Connect { client: usize, life: u64 },
     /// A link has been up for long enough to be counted on.
@@ -73,7 +86,16 @@ pub(crate) enum Happening {
 impl Happening {
     /// Whether the network is at work while this is to come.
     fn is_work(self) -> bool {
-        !matches!(self, Happening::Wake { .. } | Happening::Counted)
+        match self {
+            Happening::Wake { .. } | Happening::Counted => false,
+            Happening::Arrival { idle, .. } => !idle,
+            Happening::DialUplink { slow, .. } => !slow,
+            Happening::Up { .. }
+            | Happening::Down { .. }
+            | Happening::Ended { .. }
+            | Happening::Dial { .. }
+            | Happening::Connect { .. } => true,
+        }
     }
 }
 
@@ -148,22 +170,31 @@ impl World {
             start_nonce: 0,
             dials: 0,
             untried: BTreeSet::new(),
+            uplinks: Uplinks::default(),
             wake: None,
         };
-        let hosts: Vec<Host> = settings.brokers.iter().map(host).collect();
+        let mut hosts: Vec<Host> = settings.brokers.iter().map(host).collect();
         let link = &settings.link;
         let both = link.dial == crate::link::Dial::Both;
         let mut edge = |hosts: [usize; 2], dials: [bool; 2]| Edge {
             hosts,
             delay: draw(&mut random, link.delay_us),
             costs: [0, 1].map(|_| draw(&mut random, link.cost.map(u64::from)).clamp(1, u32::MAX.into()) as u32),
+            uplink: false,
             dials,
             cut: false,
             counted: false,
         };
         let mut edges: Vec<Edge> = settings.links.iter().map(|&hosts| edge(hosts, [true, both])).collect();
+        for (&leaf, uplinks) in &settings.uplinks {
+            for &uplink in uplinks {
+                hosts[leaf].uplinks.edges.push(edges.len());
+                edges.push(Edge { uplink: true, ..edge([leaf, uplink], [true, false]) });
+            }
+        }
         if link.self_dials {
-            edges.extend((0..hosts.len()).map(|host| edge([host, host], [true, false])));
+            let core = (0..hosts.len()).filter(|host| !settings.uplinks.contains_key(host));
+            edges.extend(core.map(|host| edge([host, host], [true, false])));
         }
         World {
             tally: Tally { links: vec![LinkTally::default(); edges.len()], ..Tally::default() },
@@ -220,7 +251,7 @@ impl World {
 
     /// How many links there are, cut or not; dials of brokers to themselves not counted.
     pub fn link_count(&self) -> usize {
-        self.settings.links.len()
+        self.edges.iter().filter(|edge| !edge.is_loop()).count()
     }
 
     /// The links that are cut, or those that are not.
@@ -289,11 +320,12 @@ impl World {
         }
         match happening {
             Happening::Wake { host, life } => self.on_wake(host, life, at),
-            Happening::Arrival { connection, side, channel } => self.on_arrival(connection, side, channel),
+            Happening::Arrival { connection, side, channel, idle: _ } => self.on_arrival(connection, side, channel),
             Happening::Up { connection, side } => self.on_up(connection, side),
             Happening::Down { connection, side } => self.on_down(connection, side),
             Happening::Ended { connection, side } => self.on_ended(connection, side),
             Happening::Dial { edge, side, life } => self.on_dial(edge, side, life),
+            Happening::DialUplink { host, life, number, slow: _ } => self.on_dial_uplink(host, life, number),
             Happening::Connect { client, life } => self.on_connect(client, life),
             Happening::Counted => self.count_links(),
         }
@@ -314,11 +346,18 @@ impl World {
         }
         let link = Connection::link(number, side);
         let host = self.edges[connection.edge].hosts[side];
+        // A leaf listens to its present uplink only.
+        let (uplink, ignored) = (self.edges[connection.edge].uplink, connection.ends[side].standing != Standing::Up);
+        let (me, other_host) = (self.hosts[host].id, self.edges[connection.edge].hosts[1 - side]);
         let other = &mut connection.ends[1 - side];
         let input = match channel {
             Channel::Control => other.control.arrive().map(|message| Input::Message { link, message }),
             Channel::Events => other.events.arrive().map(|frame| {
-                self.oracle.arrived(self.hosts[host].id, &frame, self.now);
+                match (uplink, side == 0 && ignored) {
+                    (false, _) => self.oracle.arrived(me, &frame, self.now),
+                    (true, false) => self.oracle.hop_arrived(host, &frame, self.now),
+                    (true, true) => self.oracle.hop_lost([other_host, host], &frame, self.now),
+                }
                 Input::Event { link, frame }
             }),
         };
@@ -423,7 +462,7 @@ impl World {
         let deadline = start + bound;
         loop {
             let next = self.queue.first_key_value().map(|((at, _), _)| *at);
-            if self.work == 0 && self.open.is_empty() {
+            if self.work == 0 && self.open.is_empty() && !self.a_leaf_may_attach() {
                 let quiet_at = self.active.max(start) + quiet;
                 if next.is_none_or(|next| next > quiet_at) {
                     self.now = self.now.max(quiet_at);
@@ -446,10 +485,12 @@ impl World {
         let homes: Vec<_> = self.clients.iter().map(|client| (client.host, self.hosts[client.host].id)).collect();
         let brokers: Vec<BrokerId> = self.hosts.iter().map(|host| host.id).collect();
         let park = self.settings.config.park;
-        let truth = Truth { paths: &self.paths, homes: &homes, brokers: &brokers, park };
+        let leaves: BTreeSet<usize> = self.settings.uplinks.keys().copied().collect();
+        let truth = Truth { paths: &self.paths, homes: &homes, brokers: &brokers, leaves: &leaves, park };
         let crossed = self.oracle.judge(truth);
         self.paths.forget();
         self.check_settled();
+        self.check_leaves();
         self.check_crossings(&crossed);
     }
 
@@ -460,12 +501,21 @@ impl World {
         self.oracle.disturb();
     }
 
-    /// The links that are up, with what they cost.
+    /// The links of the core that are up, with what they cost.
     pub(crate) fn graph(&self) -> Graph {
+        self.graph_of(|edge| !edge.uplink)
+    }
+
+    /// All links that are up, those of leaves to their uplinks among them.
+    pub(crate) fn whole_graph(&self) -> Graph {
+        self.graph_of(|_| true)
+    }
+
+    fn graph_of(&self, which: impl Fn(&Edge) -> bool) -> Graph {
         let links = self.connections.values().filter(|connection| connection.carries()).filter_map(|connection| {
             let edge = &self.edges[connection.edge];
             let cost = edge.costs[0].max(edge.costs[1]);
-            (!edge.is_loop()).then_some((edge.hosts, u64::from(cost)))
+            (!edge.is_loop() && which(edge)).then_some((edge.hosts, u64::from(cost)))
         });
         Graph::new(self.hosts.len(), links)
     }

@@ -8,6 +8,7 @@ mod scenarios;
 use enroute_broker::Config;
 use enroute_filter::Filter;
 use enroute_netsim::{Dial, LinkSettings, Settings, Shape, Topology, World, seeded};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longer than the longest pause between two attempts at anything.
@@ -28,6 +29,7 @@ fn network(shape: Shape, brokers: usize, seed: u64, link: LinkSettings) -> World
     let mut world = World::new(Settings {
         brokers: topology.names().expect("good names"),
         links: topology.edges(&mut seeded(seed, "topology")).expect("good links"),
+        uplinks: BTreeMap::new(),
         link,
         config: config(),
         seed,
