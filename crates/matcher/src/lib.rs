@@ -36,6 +36,7 @@ pub use scratch::Scratch;
 
 /// Names a subscription; an engine holds each id once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
 pub struct SubscriptionId(pub u64);
 
 /// Whose a subscription is: what [`Enindex::interested`] reports.

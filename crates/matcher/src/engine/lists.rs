@@ -5,11 +5,13 @@
 //! entries end there, and their rows are never touched. In longer lists, entries of a shape that is frequent stand in groups of
 //! their own: see [`super::columns`].
 
-use super::columns::{Group, Shape, Whose};
+use super::blocks::Whose;
+use super::columns::Group;
 use super::keys::{ALWAYS, passes};
 use super::pages::Pages;
 use super::reading::Reading;
 use super::rows::Rows;
+use super::shapes::Shape;
 use super::table::{Table, hash_number};
 use std::mem::size_of;
 
@@ -87,8 +89,7 @@ impl List {
         if self.len() < LEAST_LIST || shape.is_empty() {
             return None;
         }
-        let has_room = |group: &Group| group.len() < 1 << PLACE_BITS;
-        if let Some(place) = self.groups.iter().position(|group| group.is_of(shape) && has_room(group)) {
+        if let Some(place) = self.groups.iter().position(|group| group.is_of(shape) && group.has_room()) {
             return Some(place);
         }
         if share * (self.len() as f32) < LEAST_GROUP {
@@ -141,8 +142,10 @@ impl Lists {
         let list = &mut self.lists[posting.list];
         match list.group(shape, share) {
             Some(group) => {
-                header[4] = GROUPED | (group as u32) << PLACE_BITS | list.groups[group].len() as u32;
-                list.groups[group].push(posted.row, posted.whose, shape);
+                let group_bits = GROUPED | (group as u32) << PLACE_BITS;
+                list.groups[group].push(posted.row, posted.whose, shape, |row, place| {
+                    rows.header_mut(row)[4] = group_bits | place as u32;
+                });
                 list.grouped += 1;
             }
             None => {

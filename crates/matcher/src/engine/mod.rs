@@ -26,6 +26,7 @@
 //! Candidates by cells and codes are always more than what matches, never less; so what statistics say decides about time only,
 //! and results are exact.
 
+mod blocks;
 mod codes;
 mod columns;
 mod dense;
@@ -38,6 +39,7 @@ mod placement;
 mod reading;
 mod rows;
 mod sets;
+mod shapes;
 mod simd;
 mod slots;
 mod sort;
@@ -247,6 +249,7 @@ impl Enindex {
         let mut reading = std::mem::take(&mut scratch.reading);
         reading.wants_ids = true;
         self.gather(event, &mut reading, scratch);
+        std::mem::swap(out, &mut reading.ids);
         for (place, &candidate) in reading.candidates.iter().enumerate() {
             if let Some(later) = reading.candidates.get(place + AHEAD) {
                 self.rows.prefetch(later & !SURE);
@@ -261,9 +264,9 @@ impl Enindex {
                 out.push(rows::id(row));
             }
         }
-        out.extend_from_slice(&reading.ids);
-        for &group in &reading.groups {
-            let group = &self.subscribers.groups[group];
+        for (place, &number) in reading.groups.iter().enumerate() {
+            self.subscribers.prefetch(&reading.groups[place..]);
+            let group = &self.subscribers.groups[number];
             out.extend_from_slice(&group.alone);
             let others = group.others.iter().filter(|&&subscription| scratch.report(subscription));
             out.extend(others.map(|&subscription| self.subscribers.id(subscription)));

@@ -5,11 +5,12 @@
 //! is placed anew at once, so all entries of a subscription that came after the generation began are of that generation. Until
 //! the last entry has been placed anew, events are seen through the lenses of both generations.
 
-use super::columns::{Shape, Whose};
+use super::blocks::Whose;
 use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::lists::Posted;
 use super::reading::Reading;
 use super::rows::{HEADER, Kind, PARITY, Predicate, predicates};
+use super::shapes::Shape;
 use super::statistics::{ENOUGH, Lens};
 use super::{Enindex, codes};
 use std::sync::PoisonError;

@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code, reason = "calling a function compiled for an instruction set")]
 
+use crate::SubscriptionId;
+
 /// Entries that are compared at once. Columns are padded to a multiple.
 pub(super) const LANES: usize = 32;
 
@@ -19,6 +21,10 @@ pub(super) struct Probe {
 /// How the entries of a column are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
+    /// This position is at least that in the column.
+    AtLeast(u16),
+    /// This position is at most that in the column.
+    AtMost(u16),
     /// This position lies in the range of first position and span, which stand in two columns.
     Range(u16),
     /// One of these bits is in the mask that stands in one column.
@@ -63,6 +69,16 @@ fn judge_avx512(probes: &[Probe], columns: &[u16], stride: usize, verdicts: &mut
                 unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
             };
             match probe.test {
+                Test::AtLeast(position) => {
+                    let (position, least) = (_mm512_set1_epi16(position as i16), load(probe.column));
+                    maybe &= _mm512_cmpge_epu16_mask(position, least);
+                    surely &= _mm512_cmpgt_epu16_mask(position, least);
+                }
+                Test::AtMost(position) => {
+                    let (position, most) = (_mm512_set1_epi16(position as i16), load(probe.column));
+                    maybe &= _mm512_cmple_epu16_mask(position, most);
+                    surely &= _mm512_cmplt_epu16_mask(position, most);
+                }
                 Test::Range(position) => {
                     let distance = _mm512_sub_epi16(_mm512_set1_epi16(position as i16), load(probe.column));
                     let span = load(probe.column + 1);
@@ -98,6 +114,18 @@ fn judge_lanes(probes: &[Probe], columns: &[u16], stride: usize, verdicts: &mut 
         for probe in probes {
             let firsts = lanes(columns, probe.column, stride, block);
             match probe.test {
+                Test::AtLeast(position) => {
+                    for lane in 0..LANES {
+                        maybe[lane] &= if position >= firsts[lane] { u16::MAX } else { 0 };
+                        surely[lane] &= if position > firsts[lane] { u16::MAX } else { 0 };
+                    }
+                }
+                Test::AtMost(position) => {
+                    for lane in 0..LANES {
+                        maybe[lane] &= if position <= firsts[lane] { u16::MAX } else { 0 };
+                        surely[lane] &= if position < firsts[lane] { u16::MAX } else { 0 };
+                    }
+                }
                 Test::Range(position) => {
                     let spans = lanes(columns, probe.column + 1, stride, block);
                     for lane in 0..LANES {
@@ -130,6 +158,62 @@ fn bits(lanes: &[u16; LANES]) -> u32 {
         bits |= (eight as u32) << (8 * place);
     }
     bits
+}
+
+/// Appends those of the ids whose bits are set, [`LANES`] in each word.
+#[inline]
+pub(super) fn choose(ids: &[SubscriptionId], chosen: &[u32], into: &mut Vec<SubscriptionId>) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        // SAFETY: the processor has the instructions, as was just asked.
+        return unsafe { choose_avx512(ids, chosen, into) };
+    }
+    choose_each(ids, chosen, into);
+}
+
+/// As [`choose_each`], eight at a time without a branch.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,popcnt")]
+fn choose_avx512(ids: &[SubscriptionId], chosen: &[u32], into: &mut Vec<SubscriptionId>) {
+    use std::arch::x86_64::*;
+    const EIGHT: usize = 8;
+    let count: usize = chosen.iter().map(|bits| bits.count_ones() as usize).sum();
+    into.reserve(count + EIGHT);
+    let mut length = into.len();
+    for (ids, bits) in ids.as_chunks::<LANES>().0.iter().zip(chosen).filter(|(_, bits)| **bits != 0) {
+        for (part, ids) in ids.as_chunks::<EIGHT>().0.iter().enumerate() {
+            let bits = (bits >> (EIGHT * part)) as u8;
+            // SAFETY: eight ids are read, each of which is a u64. Eight are written from `length` on, which is at most `count`
+            // more than it was: there is room for so many and eight.
+            unsafe {
+                let ids = _mm512_loadu_si512(ids.as_ptr().cast());
+                let ids = _mm512_maskz_compress_epi64(bits, ids);
+                _mm512_storeu_si512(into.as_mut_ptr().add(length).cast(), ids);
+            }
+            length += bits.count_ones() as usize;
+        }
+    }
+    // SAFETY: all up to there was written, and there is room for it, as said above.
+    unsafe { into.set_len(length) };
+}
+
+fn choose_each(ids: &[SubscriptionId], chosen: &[u32], into: &mut Vec<SubscriptionId>) {
+    for (ids, bits) in ids.as_chunks::<LANES>().0.iter().zip(chosen) {
+        into.extend(ones(*bits).map(|lane| ids[lane]));
+    }
+}
+
+/// The places of the ones.
+#[inline]
+pub(super) fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let place = bits.trailing_zeros() as usize;
+        bits &= bits - 1;
+        Some(place)
+    })
 }
 
 /// Asks the processor to have a place of memory at hand soon.
@@ -203,6 +287,14 @@ mod tests {
             let (mut maybe, mut surely) = (true, true);
             for probe in probes {
                 match probe.test {
+                    Test::AtLeast(position) => {
+                        maybe &= position >= at(probe.column);
+                        surely &= position > at(probe.column);
+                    }
+                    Test::AtMost(position) => {
+                        maybe &= position <= at(probe.column);
+                        surely &= position < at(probe.column);
+                    }
                     Test::Range(position) => {
                         let (first, span) = (at(probe.column), at(probe.column + 1));
                         maybe &= position.wrapping_sub(first) <= span;
@@ -230,8 +322,13 @@ mod tests {
             let columns: Vec<u16> = (0..8 * stride).map(|_| position() | position()).collect();
             let probes: Vec<Probe> = (0..round % 4)
                 .map(|number| {
-                    let test =
-                        if word() % 3 > 0 { Test::Range(word() & 0x8003) } else { Test::Mask(1 << (word() & 1)) };
+                    let position = word() & 0x8003;
+                    let test = match word() >> 14 {
+                        0 => Test::AtLeast(position),
+                        1 => Test::AtMost(position),
+                        2 => Test::Range(position),
+                        _ => Test::Mask(1 << (position & 1)),
+                    };
                     Probe { column: 2 * number, test }
                 })
                 .collect();
@@ -253,6 +350,21 @@ mod tests {
                     // SAFETY: as above.
                     check(&|verdicts| unsafe { judge_avx512(&probes, &columns, stride, verdicts) });
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn all_variants_choose_alike() {
+        let ids: Vec<SubscriptionId> = (100..100 + 4 * LANES as u64).map(SubscriptionId).collect();
+        for chosen in [[0, 0, 0, 0], [1, 0x8000_0000, 0, u32::MAX], [0xF0F0_1234, 0x00FF_0000, 0x0101_0101, 7]] {
+            let plainly = ids.iter().enumerate().filter(|(place, _)| chosen[place / LANES] >> (place % LANES) & 1 == 1);
+            let expected: Vec<SubscriptionId> =
+                std::iter::once(SubscriptionId(5)).chain(plainly.map(|(_, id)| *id)).collect();
+            for choose in [choose, choose_each] {
+                let mut into = vec![SubscriptionId(5)];
+                choose(&ids, &chosen, &mut into);
+                assert_eq!(into, expected);
             }
         }
     }

@@ -168,6 +168,17 @@ impl Subscribers {
         }
     }
 
+    /// Asks the processor for what some groups later will be needed.
+    #[inline]
+    pub(super) fn prefetch(&self, groups: &[u32]) {
+        if let Some(&group) = groups.get(16) {
+            super::simd::prefetch(&self.groups[group]);
+        }
+        if let Some(id) = groups.get(8).and_then(|&group| self.groups[group].alone.first()) {
+            super::simd::prefetch(id);
+        }
+    }
+
     pub(super) fn id(&self, number: u32) -> SubscriptionId {
         self.subscriptions[number].id
     }
