@@ -19,8 +19,8 @@
 //! - **Patterns** (`SUFFIX`, `CONTAINS`, general `LIKE`; not `PREFIX`, which is an interval), also negated, several on one
 //!   attribute, together with intervals and values, and several conjunctions of f that cover g together: as sets of strings,
 //!   exactly, as long as a bounded search suffices. It does not for patterns of more than 127 characters, for many `_`
-//!   behind a `%` (`%a____________`: whether it fits depends on where each `a` stood), and for many patterns at once on one
-//!   attribute. What those leave undecided is compared pattern by pattern. Apart from size, [`covers`] of conjunctions says
+//!   behind a `%` (`%a____________`: whether it fits depends on where each `a` stood), and for many patterns, or patterns and
+//!   many values, at once on one attribute. What those leave undecided is compared pattern by pattern. Apart from size, [`covers`] of conjunctions says
 //!   no in two cases where it might say yes: if patterns of g contradict each other in a way that only the search finds out,
 //!   and if the intervals among which patterns of g are kept reach beyond f though no string that fits does (`s IN ('a',
 //!   'b', 'c')` and `s LIKE '_' AND s BETWEEN 'a' AND 'cz'`). Whether a no to `covers`, or a yes to `overlaps`, is certain,

@@ -11,9 +11,9 @@
 use enroute_filter::{Pattern, StringSet, Symbol, Test, ValueSet};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// Characters that are followed along bounds and patterns in one search, counted for each of them. Enough for any patterns
-/// that people write, and done within a millisecond or two.
-const MAX_STEPS: usize = 1 << 15;
+/// Characters that are followed along bounds and patterns in one search, counted for each of them. Enough for what people
+/// write, and done within a millisecond.
+const MAX_STEPS: usize = 1 << 13;
 
 /// Places in a pattern are the bits of a word.
 const MAX_SYMBOLS: usize = u128::BITS as usize - 1;
@@ -115,7 +115,7 @@ fn spelled(visited: &[Visited], end: usize) -> String {
 
 /// Follows bounds and patterns along a string.
 struct Reader<'a> {
-    /// The index of each bound's word.
+    /// The index of each bound's word; not of the empty string, which every string reaches.
     bounds: BTreeMap<&'a str, usize>,
     /// The index of each pattern's word.
     patterns: BTreeMap<&'a Pattern, usize>,
@@ -148,20 +148,21 @@ impl<'a> Reader<'a> {
     {
         let (mut bounds, mut patterns) = (BTreeSet::new(), BTreeSet::new());
         for set in sets {
-            bounds.extend(intervals(set).flat_map(|(start, end)| [Some(start), end]).flatten());
+            let named = intervals(set).flat_map(|(start, end)| [Some(start), end]).flatten();
+            bounds.extend(named.filter(|bound| !bound.is_empty()));
             patterns.extend(set.terms().iter().flat_map(|term| term.all_of().iter().chain(term.none_of())));
         }
         let characters: Vec<Vec<char>> = bounds.iter().map(|bound| bound.chars().collect()).collect();
         let places = patterns.iter().map(|pattern| Places::of(pattern)).collect::<Option<Vec<_>>>()?;
-        let in_patterns = places.iter().flat_map(|places| places.before.keys());
-        let named = characters.iter().flatten().chain(in_patterns).copied().collect();
+        let in_patterns = places.iter().flat_map(|places| places.before.keys()).copied().collect();
+        let in_bounds = characters.iter().flatten().copied().collect();
         let first_pattern = bounds.len();
         Some(Reader {
             bounds: bounds.into_iter().zip(0..).collect(),
             patterns: patterns.into_iter().zip(first_pattern..).collect(),
             characters,
             places,
-            alphabet: alphabet(&named),
+            alphabet: alphabet(&in_bounds, &in_patterns),
         })
     }
 
@@ -197,7 +198,7 @@ impl<'a> Reader<'a> {
 
     fn is_within<'b>(&self, mut intervals: impl Iterator<Item = (&'b str, Option<&'b str>)>, state: &State) -> bool {
         let reaches = |bound: &str| {
-            let index = self.bounds[bound];
+            let Some(&index) = self.bounds.get(bound) else { return true };
             match state[index] {
                 LESS => false,
                 GREATER => true,
@@ -246,17 +247,17 @@ impl Places {
     }
 }
 
-/// The named characters, and one of those between each two, if there are any; ascending.
-fn alphabet(named: &BTreeSet<char>) -> Vec<char> {
-    let mut alphabet = Vec::new();
-    let mut unnamed = Some(char::MIN);
-    for &char in named {
-        alphabet.extend(unnamed.filter(|unnamed| *unnamed < char));
-        alphabet.push(char);
-        unnamed = (char..=char::MAX).nth(1);
+/// The characters of bounds and of patterns, ascending, and of the others one before, between and behind those of bounds.
+fn alphabet(in_bounds: &BTreeSet<char>, in_patterns: &BTreeSet<char>) -> Vec<char> {
+    let mut alphabet: BTreeSet<char> = in_bounds | in_patterns;
+    let mut start = Some(char::MIN);
+    for end in in_bounds.iter().copied().map(Some).chain([None]) {
+        let between = start.map(|start| start..=char::MAX).into_iter().flatten();
+        let other = between.take_while(|char| Some(*char) != end).find(|char| !in_patterns.contains(char));
+        alphabet.extend(other);
+        start = end.and_then(|end| (end..=char::MAX).nth(1));
     }
-    alphabet.extend(unnamed);
-    alphabet
+    alphabet.into_iter().collect()
 }
 
 #[cfg(test)]
