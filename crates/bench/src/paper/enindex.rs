@@ -21,7 +21,7 @@ const ATTRIBUTES: usize = 100;
 const VALUES: usize = 10;
 
 const MEMORY: Figure = Figure {
-    title: "Memory",
+    title: "Enindex: memory",
     text: "100 attributes drawn by Zipf's law, ten values each; subscriptions of 3 to 7 predicates `=`, `<=` or `>=`, events\n\
            of 10 to 30 attributes. The paper's own parameters are not known to us. Bytes in use as the allocator counts them.\n\
            `enindex-letter` is the paper's algorithm to the letter, `enindex` finds each predicate's truth once;\n\
@@ -36,7 +36,7 @@ const MEMORY: Figure = Figure {
 };
 
 const CONSTRUCTION: Figure = Figure {
-    title: "Construction",
+    title: "Enindex: construction",
     text: "The same input, inserted one subscription after the other. Thread time.",
     ordinate: "milliseconds",
     file: "enindex-construction.svg",
@@ -48,7 +48,7 @@ const CONSTRUCTION: Figure = Figure {
 };
 
 const UPDATE: Figure = Figure {
-    title: "Update",
+    title: "Enindex: update",
     text: "The same input; an update is a removal from the full index, and an insertion as the mean of the construction.\n\
            Thread time.",
     ordinate: "microseconds for both",
@@ -61,7 +61,7 @@ const UPDATE: Figure = Figure {
 };
 
 const MATCHING: Figure = Figure {
-    title: "Matching",
+    title: "Enindex: matching",
     text: "The same input.",
     ordinate: "microseconds an event",
     file: "enindex-matching.svg",

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// How many events an engine is given that is fast enough.
 const EVENTS: usize = 200;
 /// How long an engine may take in a run for matching, and how long for removing.
-const TIME: Duration = Duration::from_secs(1);
+const TIME: Duration = Duration::from_secs(2);
 /// How long it may take in a run to take all subscriptions.
 const BUILD_TIME: Duration = Duration::from_secs(60);
 
