@@ -185,7 +185,19 @@ impl Weighed {
 
     /// The test of its cells as one word: view (16 bits), first cell, span. What does not fit is always true.
     pub(super) fn word(&self) -> u32 {
-        if self.view < 1 << 16 { self.view << 16 | u32::from(self.first) << 8 | u32::from(self.span) } else { ALWAYS }
+        let [first, span] = self.positions;
+        // Above all there is no end that a value could be at.
+        let is_open = self.is_range() && first + span == u16::MAX;
+        let span = if is_open { u8::MAX - self.first } else { self.span };
+        if self.view < 1 << 16 { self.view << 16 | u32::from(self.first) << 8 | u32::from(span) } else { ALWAYS }
+    }
+
+    /// Whether what lies strictly inside of its cells or positions surely satisfies it.
+    pub(super) fn is_range(&self) -> bool {
+        match self.predicate.kind {
+            Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges => true,
+            Kind::Outside | Kind::NotCodes | Kind::Mask | Kind::WideMask | Kind::Absent | Kind::Test => false,
+        }
     }
 }
 
@@ -232,6 +244,16 @@ pub(super) const ALWAYS: u32 = 1 << 8;
 #[inline]
 pub(super) fn passes(word: u32, cells: &[u8]) -> bool {
     cells[(word >> 16) as usize].wrapping_sub((word >> 8) as u8) <= word as u8
+}
+
+/// The word that is surely true of every event.
+pub(super) const SURELY: u32 = 2;
+
+/// Whether the event's cell lies strictly inside of those of a word.
+#[inline]
+pub(super) fn is_surely_inside(word: u32, cells: &[u8]) -> bool {
+    let distance = cells[(word >> 16) as usize].wrapping_sub((word >> 8) as u8);
+    distance > 0 && distance < word as u8
 }
 
 /// What an entry is posted under.

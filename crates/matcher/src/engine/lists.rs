@@ -1,9 +1,7 @@
 //! Subscription lists: the entries under each key.
 //!
-//! A key with one entry has no list: the entry stands in the table of keys itself. Beside each entry stand two of its predicates,
-//! as words about cells ([`super::keys::Weighed::word`]), the ones least likely to be true of an event that has the key. Most
-//! entries end there, and their rows are never touched. In longer lists, entries of a shape that is frequent stand in groups of
-//! their own: see [`super::columns`].
+//! A key with one entry has no list: the entry stands in the table of keys itself. In longer lists, entries of a shape that is
+//! frequent there stand in groups of their own: see [`super::columns`]. For the others see [`super::singles`].
 
 use super::blocks::Whose;
 use super::columns::Group;
@@ -12,7 +10,9 @@ use super::pages::Pages;
 use super::reading::Reading;
 use super::rows::Rows;
 use super::shapes::Shape;
+use super::singles::{Single, Singles};
 use super::table::{Table, hash_number};
+use crate::SubscriptionId;
 use std::mem::size_of;
 
 /// Marks an entry that stands in the table of keys.
@@ -24,25 +24,8 @@ pub(super) const SURE: u32 = 1 << 31;
 const GROUPED: u32 = 1 << 31;
 const GROUP_BITS: u32 = 11;
 const PLACE_BITS: u32 = 20;
-/// Lists have groups from this length on, for shapes of which at least [`LEAST_GROUP`] entries are to be expected.
+/// Lists have groups from this length on.
 const LEAST_LIST: usize = 16;
-const LEAST_GROUP: f32 = 2.0;
-
-/// An entry to be posted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Posted {
-    pub(super) row: u32,
-    pub(super) words: [u32; 2],
-    /// Kept in groups only.
-    pub(super) whose: Whose,
-}
-
-/// An entry in a list that is in no group.
-#[derive(Clone, Copy, Debug)]
-struct Single {
-    row: u32,
-    words: [u32; 2],
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Posting {
@@ -56,45 +39,31 @@ struct Posting {
 /// The entries under one key.
 #[derive(Clone, Debug, Default)]
 struct List {
-    entries: Vec<Single>,
+    singles: Singles,
     groups: Vec<Group>,
     grouped: u32,
 }
 
 impl List {
     fn len(&self) -> usize {
-        self.entries.len() + self.grouped as usize
+        self.singles.len() + self.grouped as usize
     }
 
     #[inline]
     fn scan(&self, is_key_sure: bool, reading: &mut Reading) {
-        let Reading { cells, candidates, .. } = &mut *reading;
-        let start = candidates.len();
-        candidates.resize(start + self.entries.len(), 0);
-        let found = &mut candidates[start..];
-        let mut count = 0;
-        for posted in &self.entries {
-            // Without a branch, as nobody could predict it.
-            found[count] = posted.row;
-            count += usize::from(passes(posted.words[0], cells) & passes(posted.words[1], cells));
-        }
-        candidates.truncate(start + count);
+        self.singles.scan(is_key_sure, reading);
         for group in &self.groups {
             group.candidates(reading, is_key_sure);
         }
     }
 
-    /// The group for an entry of this shape, if it is to stand in one; `share` of all entries are of the shape.
-    fn group(&mut self, shape: &Shape, share: f32) -> Option<usize> {
-        if self.len() < LEAST_LIST || shape.is_empty() {
-            return None;
-        }
-        if let Some(place) = self.groups.iter().position(|group| group.is_of(shape) && group.has_room()) {
-            return Some(place);
-        }
-        if share * (self.len() as f32) < LEAST_GROUP {
-            return None;
-        }
+    /// The group of a shape, if there is one.
+    fn group_of(&self, shape: &Shape) -> Option<usize> {
+        self.groups.iter().position(|group| group.is_of(shape) && group.has_room())
+    }
+
+    /// A new group for a shape, if there may be one more.
+    fn new_group(&mut self, shape: &Shape) -> Option<usize> {
         if let Some(empty) = self.groups.iter().position(|group| group.len() == 0) {
             self.groups[empty] = Group::new(shape);
             return Some(empty);
@@ -125,44 +94,58 @@ impl Lists {
         hash_number(key, self.secret)
     }
 
-    /// Posts an entry under the key that stands in its row, and writes its place there. About `share` of all entries are of its shape.
-    pub(super) fn insert(&mut self, key: u64, posted: Posted, shape: &Shape, share: f32, rows: &mut Rows) {
+    /// Posts an entry under the key that stands in its row, and writes its place there. Says the rows that are to be posted once more,
+    /// as there is a group for them now.
+    pub(super) fn insert(&mut self, key: u64, row: u32, shape: &Shape, rows: &mut Rows) -> Vec<u32> {
         let (hash, secret) = (self.hash(key), self.secret);
-        let header = rows.header_mut(posted.row);
-        header[4] = 0;
+        let whose = Whose::of(rows.header_mut(row));
+        let single = single(row, whose, shape);
         let Some(posting) = self.postings.find_mut(hash, |posting| posting.key == key) else {
-            let posting = Posting { key, list: posted.row | INLINE, word: posted.words[0] };
+            rows.header_mut(row)[4] = 0;
+            let posting = Posting { key, list: row | INLINE, word: single.words[0] };
             self.postings.insert(hash, posting, |posting| hash_number(posting.key, secret));
-            return;
+            return Vec::new();
         };
         if posting.list & INLINE != 0 {
-            let first = Single { row: posting.list & !INLINE, words: [posting.word, ALWAYS] };
-            posting.list = self.lists.insert(List { entries: vec![first], ..List::default() });
+            // The rest of its words stays unknown.
+            let words = std::array::from_fn(|place| if place == 0 { posting.word } else { ALWAYS });
+            let first = Single { row: posting.list & !INLINE, words, id: SubscriptionId(0), shape: 0 };
+            posting.list = self.lists.insert(List::default());
+            self.lists[posting.list].singles.push(&first);
         }
         let list = &mut self.lists[posting.list];
-        match list.group(shape, share) {
-            Some(group) => {
-                let group_bits = GROUPED | (group as u32) << PLACE_BITS;
-                list.groups[group].push(posted.row, posted.whose, shape, |row, place| {
-                    rows.header_mut(row)[4] = group_bits | place as u32;
-                });
-                list.grouped += 1;
-            }
-            None => {
-                header[4] = list.entries.len() as u32;
-                list.entries.push(Single { row: posted.row, words: posted.words });
+        let (mut group, mut others) = (None, Vec::new());
+        if list.len() >= LEAST_LIST && !shape.is_empty() {
+            group = list.group_of(shape);
+            if group.is_none()
+                && let Some(frequent) = list.singles.frequent(single.shape)
+            {
+                (group, others) = (list.new_group(shape), frequent);
             }
         }
+        let Some(group) = group else {
+            rows.header_mut(row)[4] = list.singles.len() as u32;
+            list.singles.push(&single);
+            return Vec::new();
+        };
+        let group_bits = GROUPED | (group as u32) << PLACE_BITS;
+        list.groups[group].push(row, whose, shape, |row, place| {
+            rows.header_mut(row)[4] = group_bits | place as u32;
+        });
+        list.grouped += 1;
+        others
     }
 
     /// Notes that an entry is a group's now, of subscriptions.
     pub(super) fn set_shared(&mut self, key: u64, place: u32, subscribers: u32) {
         let hash = self.hash(key);
-        if place & GROUPED != 0
-            && let Some(posting) = self.postings.find(hash, |posting| posting.key == key)
-        {
+        // What is in bitmaps is in no list.
+        let Some(posting) = self.postings.find(hash, |posting| posting.key == key) else { return };
+        if place & GROUPED != 0 {
             let group = (place >> PLACE_BITS & ((1 << GROUP_BITS) - 1)) as usize;
             self.lists[posting.list].groups[group].set_shared((place & ((1 << PLACE_BITS) - 1)) as usize, subscribers);
+        } else if posting.list & INLINE == 0 {
+            self.lists[posting.list].singles.forget_whose(place as usize);
         }
     }
 
@@ -190,19 +173,17 @@ impl Lists {
                 list.groups = Vec::new();
             }
         } else {
-            list.entries.swap_remove(place as usize);
-            if let Some(moved) = list.entries.get(place as usize) {
-                rows.header_mut(moved.row)[4] = place;
-            }
-            if list.entries.len() * 4 < list.entries.capacity() {
-                list.entries.shrink_to(list.entries.len() * 2);
+            if let Some(moved) = list.singles.swap_remove(place as usize) {
+                rows.header_mut(moved)[4] = place;
             }
         }
-        match (&list.entries[..], list.grouped) {
-            ([], 0) => {
+        match (list.singles.len(), list.grouped) {
+            (0, 0) => {
                 self.postings.remove(hash, |posting| posting.key == key);
             }
-            ([last], 0) => *posting = Posting { key, list: last.row | INLINE, word: last.words[0] },
+            (1, 0) => {
+                *posting = Posting { key, list: list.singles.row(0) | INLINE, word: list.singles.first_word(0) };
+            }
             _ => return,
         }
         self.lists[number] = List::default();
@@ -228,9 +209,7 @@ impl Lists {
     /// doubt.
     pub(super) fn scan(&self, reading: &mut Reading) {
         for &(number, _) in &reading.lists {
-            if let Some(first) = self.lists[number].entries.first() {
-                super::simd::prefetch(first);
-            }
+            self.lists[number].singles.prefetch();
         }
         for place in 0..reading.lists.len() {
             let (number, is_key_sure) = reading.lists[place];
@@ -240,10 +219,18 @@ impl Lists {
 
     pub(super) fn memory_usage(&self) -> usize {
         let list = |list: &List| {
-            list.entries.capacity() * size_of::<Single>()
+            list.singles.memory_usage()
                 + list.groups.capacity() * size_of::<Group>()
                 + list.groups.iter().map(Group::memory_usage).sum::<usize>()
         };
         self.postings.memory_usage() + self.lists.memory_usage() + self.lists.iter().map(list).sum::<usize>()
     }
+}
+
+fn single(row: u32, whose: Whose, shape: &Shape) -> Single {
+    let (id, is_alone) = match whose {
+        Whose::Only(id) => (id, true),
+        Whose::Group(_) | Whose::Unsaid => (SubscriptionId(0), false),
+    };
+    Single { row, words: shape.words(is_alone), id, shape: shape.hash() }
 }

@@ -5,9 +5,7 @@
 //! is placed anew at once, so all entries of a subscription that came after the generation began are of that generation. Until
 //! the last entry has been placed anew, events are seen through the lenses of both generations.
 
-use super::blocks::Whose;
-use super::keys::{ALWAYS, Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
-use super::lists::Posted;
+use super::keys::{Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::reading::Reading;
 use super::rows::{HEADER, Kind, PARITY, Predicate, predicates};
 use super::shapes::Shape;
@@ -108,14 +106,6 @@ impl Enindex {
             _ if place == key_place => Some((*weighed, weighed.probability() / key_probability)),
             _ => Some((*weighed, weighed.probability())),
         });
-        let mut words = [(1.0, ALWAYS); 2];
-        for (weighed, probability) in rest.clone() {
-            if probability < words[0].0 {
-                words = [(probability, weighed.word()), words[0]];
-            } else if probability < words[1].0 {
-                words[1] = (probability, weighed.word());
-            }
-        }
         let mut shape = Shape::new(rest);
         if let Choice::Equality(..) = choice
             && !matches!(weighed[key_place].predicate.kind, Kind::Codes | Kind::Keys)
@@ -129,7 +119,6 @@ impl Enindex {
         header[2] = (key >> 32) as u32;
         header[3] = key as u32;
         header[5] = header[5] & !PARITY | if parity == 1 { PARITY } else { 0 };
-        let header = *header;
         match choice {
             Choice::Unkeyed => self.unkeyed += 1,
             Choice::Equality(slot, _) => self.slots[slot].equalities += 1,
@@ -138,8 +127,17 @@ impl Enindex {
             }
             Choice::Dense(_) => return self.dense[parity as usize].insert(row, weighed, &mut self.rows),
         }
-        let posted = Posted { row, words: words.map(|(_, word)| word), whose: Whose::of(&header) };
-        self.lists.insert(key, posted, &shape, share, &mut self.rows);
+        for row in self.lists.insert(key, row, &shape, &mut self.rows) {
+            self.displace(row);
+            self.post_anew(row);
+        }
+    }
+
+    /// Posts an entry once more that was displaced.
+    fn post_anew(&mut self, row: u32) {
+        let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
+        let weighed = self.weigh(predicates.into_iter());
+        self.post(row, &weighed);
     }
 
     /// Whether an entry is better off among the bitmaps than under a key that this part of all events has. Entries of
@@ -230,10 +228,8 @@ impl Enindex {
         if self.rows.row(row)[5] & PARITY == parity {
             return false;
         }
-        let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
         self.displace(row);
-        let weighed = self.weigh(predicates.into_iter());
-        self.post(row, &weighed);
+        self.post_anew(row);
         true
     }
 

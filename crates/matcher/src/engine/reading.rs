@@ -32,6 +32,8 @@ pub(crate) struct Reading {
     pub(super) ids: Vec<SubscriptionId>,
     /// Groups of subscriptions, found likewise.
     pub(super) groups: Vec<u32>,
+    /// Places in a list that is being scanned.
+    pub(super) places: Vec<u32>,
     patterns: Vec<u32>,
 }
 

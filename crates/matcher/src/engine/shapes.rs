@@ -1,7 +1,8 @@
 //! Shapes: what the predicates of an entry are about, and the words that say the rest of them.
 
-use super::keys::Weighed;
+use super::keys::{ALWAYS, SURELY, Weighed};
 use super::rows::Kind;
+use super::singles::WORDS;
 use super::table::hash_number;
 
 /// The most predicates that stand in columns; those beyond are tested in the row.
@@ -61,6 +62,9 @@ pub(super) struct Cellular {
     pub(super) about: About,
     /// As many as it takes columns.
     pub(super) words: [u16; 8],
+    /// What it says about cells, and whether it surely is true of those strictly inside.
+    word: u32,
+    is_range: bool,
     probability: f32,
 }
 
@@ -91,7 +95,8 @@ impl Cellular {
                 }
             }
         };
-        Cellular { view: weighed.view, about, words, probability }
+        let (word, is_range) = (weighed.word(), weighed.is_range());
+        Cellular { view: weighed.view, about, words, word, is_range, probability }
     }
 }
 
@@ -126,6 +131,16 @@ impl Shape {
     /// Whether there are columns at all.
     pub(super) fn is_empty(&self) -> bool {
         self.cellular.is_empty()
+    }
+
+    /// What is said about cells. The words leave a doubt unless they say it all, and `is_alone` says whose the entry is.
+    pub(super) fn words(&self, is_alone: bool) -> [u32; WORDS] {
+        let mut words = [SURELY; WORDS];
+        words.iter_mut().zip(&self.cellular).for_each(|(word, cellular)| *word = cellular.word);
+        if !(self.is_complete && is_alone && self.cellular.iter().all(|cellular| cellular.is_range)) {
+            words[WORDS - 1] = ALWAYS;
+        }
+        words
     }
 
     /// A hash of what the columns are about, in whatever order.
