@@ -105,7 +105,7 @@ impl Directory {
 /// Makes room for one more, and not for twice as many: there are millions.
 pub(crate) fn reserve_little<T>(items: &mut Vec<T>) {
     if items.len() == items.capacity() {
-        items.reserve_exact(items.len() / 8 + 1);
+        items.reserve_exact(items.len() / 16 + 1);
     }
 }
 

@@ -38,9 +38,15 @@ pub(crate) struct RootIndex {
 /// What the roots say of one attribute.
 #[derive(Clone, Debug, Default)]
 struct Attribute {
-    members: PredicateForest,
-    access: PredicateForest,
+    members: PredicateForest<MEMBERS_BLOCK>,
+    access: PredicateForest<ACCESS_BLOCK>,
 }
+
+/// Small in tests, which otherwise would never see a second block.
+const MEMBERS_BLOCK: usize = if cfg!(test) { 4 } else { 256 };
+
+/// Smaller, as most look-ups are of one block for each attribute.
+const ACCESS_BLOCK: usize = if cfg!(test) { 3 } else { 64 };
 
 /// A conjunction in the terms of the index.
 #[derive(Clone, Debug)]
@@ -69,7 +75,10 @@ pub(crate) struct Width {
 }
 
 /// In place of the number of an attribute that no root speaks of.
-const UNKNOWN: u32 = u32::MAX >> 1;
+const UNKNOWN: u32 = MOST_ATTRIBUTES as u32;
+
+/// Their numbers share a word with a byte.
+const MOST_ATTRIBUTES: usize = (1 << 24) - 1;
 
 /// The constraint of a conjunction that covers the fewest predicates, and where these are.
 #[derive(Clone, Debug)]
@@ -112,12 +121,16 @@ impl RootIndex {
     /// The constraint that covers the fewest predicates of the roots; none if what was read has no constraint.
     pub(crate) fn narrowest(&self, reading: &Reading) -> Option<Narrowest> {
         let mut narrowest: Option<Narrowest> = None;
+        let mut fewest = usize::MAX;
         for (constraint, (span, glance)) in reading.spans.iter().zip(&reading.glances).enumerate() {
             let found = match self.attributes.get(glance.attribute as usize) {
                 Some(attribute) => attribute.members.find(|group| span.keys_of_covered(group)),
                 None => Found::default(),
             };
-            if narrowest.as_ref().is_none_or(|narrowest| found.users < narrowest.found.users) {
+            // Single values mostly share their block with many others.
+            let users = if glance.outline.is_point() { found.inner_users } else { found.users };
+            if users < fewest {
+                fewest = users;
                 narrowest = Some(Narrowest { constraint, found });
             }
         }
@@ -157,11 +170,13 @@ impl RootIndex {
         let id = self.records.add(node, posted.constraint, &reading.glances);
         let user = User { id, signature: reading.signature };
         for (constraint, (span, glance)) in reading.spans.iter().zip(&reading.glances).enumerate() {
-            let key_of = |id| key(Span::of(self.records.get(id).test(glance.attribute, nodes)));
+            let records = &self.records;
+            let rank_of = |id| records.get(id).glance(glance.attribute).1.outline.rank();
+            let key_of = |id| key(Span::of(records.get(id).test(glance.attribute, nodes)));
             let attribute = &mut self.attributes[glance.attribute as usize];
-            attribute.members.insert(user, key(span.clone()), key_of);
+            attribute.members.insert(user, key(span.clone()), rank_of, key_of);
             if constraint == posted.constraint {
-                attribute.access.insert(user, key(span.clone()), key_of);
+                attribute.access.insert(user, key(span.clone()), rank_of, key_of);
             }
         }
         RootId(id)
@@ -205,6 +220,7 @@ impl RootIndex {
         let (attributes, unused) = (&mut self.attributes, &mut self.unused);
         *self.names.entry(Arc::clone(name)).or_insert_with(|| {
             unused.pop().unwrap_or_else(|| {
+                assert!(attributes.len() < MOST_ATTRIBUTES, "that many take all memory long before");
                 attributes.push(Attribute::default());
                 attributes.len() as u32 - 1
             })
@@ -231,11 +247,12 @@ impl Glance {
 /// What all that is covered has in common with what covers it, as bits: the attributes, and the values that are asked for.
 /// The attributes numbered first, mostly the common ones, have a bit of their own; the other bits stand for several things.
 fn signature(glances: &[Glance]) -> u32 {
+    const OWN: u32 = 20;
+    let shared = |number: u32| 1 << (OWN + number % (u32::BITS - OWN));
     let bits = |glance: &Glance| {
         let Glance { attribute, outline } = *glance;
-        let attribute_bit = if attribute < 16 { attribute } else { 16 + attribute % 4 };
-        let value_bit = 20 + outline.high.wrapping_add(attribute) % 12;
-        1 << attribute_bit | if outline.is_point { 1 << value_bit } else { 0 }
+        let value = if outline.is_point() { shared(outline.high.wrapping_add(attribute)) } else { 0 };
+        value | if attribute < OWN { 1 << attribute } else { shared(attribute) }
     };
     glances.iter().fold(0, |all, glance| all | bits(glance))
 }
@@ -263,7 +280,7 @@ impl Records {
             None => {
                 let begin = self.words.len();
                 if begin + length > self.words.capacity() {
-                    self.words.reserve_exact(begin / 8 + length);
+                    self.words.reserve_exact(begin / 16 + length);
                 }
                 self.words.resize(begin + length, 0);
                 begin
@@ -272,8 +289,8 @@ impl Records {
         let piece = &mut self.words[begin..begin + length];
         piece[..HEADER].copy_from_slice(&[node.0, posted as u32, glances.len() as u32]);
         for (words, glance) in piece[HEADER..].chunks_exact_mut(3).zip(glances) {
-            let Outline { is_point, low, high } = glance.outline;
-            words.copy_from_slice(&[glance.attribute << 1 | u32::from(is_point), low, high]);
+            let Outline { kind, low, high } = glance.outline;
+            words.copy_from_slice(&[glance.attribute << 8 | u32::from(kind), low, high]);
         }
         begin as u32
     }
@@ -301,16 +318,22 @@ impl<'a> Record<'a> {
 
     fn glances(&self) -> impl Iterator<Item = Glance> + use<'a> {
         let glance = |words: &[u32; 3]| Glance {
-            attribute: words[0] >> 1,
-            outline: Outline { is_point: words[0] & 1 == 1, low: words[1], high: words[2] },
+            attribute: words[0] >> 8,
+            outline: Outline { kind: words[0] as u8, low: words[1], high: words[2] },
         };
         self.words[HEADER..].as_chunks::<3>().0.iter().map(glance)
     }
 
+    /// The outline of what the root says of an attribute that it speaks of, and which of its constraints that is.
+    fn glance(&self, attribute: u32) -> (usize, Glance) {
+        let mut glances = self.glances().enumerate();
+        glances.find(|(_, glance)| glance.attribute == attribute).expect("it speaks of the attribute")
+    }
+
     /// What the root says of an attribute that it speaks of.
     fn test<'n>(&self, attribute: u32, nodes: &'n Nodes) -> &'n Test {
-        let index = self.glances().position(|glance| glance.attribute == attribute);
-        nodes.conjunction(self.node()).constraints()[index.expect("it speaks of the attribute")].test()
+        let (constraint, _) = self.glance(attribute);
+        nodes.conjunction(self.node()).constraints()[constraint].test()
     }
 }
 

@@ -19,12 +19,6 @@ use crate::directory::reserve_little;
 use crate::span::{Code, Group, Keys};
 use std::ops::Range;
 
-/// A block with more users is cut in half. Small in tests, which otherwise would never see a second block.
-const MAX_BLOCK: usize = if cfg!(test) { 4 } else { 256 };
-
-/// Two neighbours with at most so many users in all become one.
-const MIN_BLOCK: usize = MAX_BLOCK / 2;
-
 /// Somebody who has a predicate on the attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct User {
@@ -37,9 +31,9 @@ pub(crate) struct User {
 /// The place of a predicate in the order.
 pub(crate) type Key = (Group, Code);
 
-/// See the [module page](self).
+/// See the [module page](self). A block with more than `MAX_BLOCK` users is cut in half.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PredicateForest {
+pub(crate) struct PredicateForest<const MAX_BLOCK: usize> {
     /// Sorted by their first keys.
     blocks: Vec<Block>,
     /// How many users each group has, sorted; none of them 0.
@@ -53,13 +47,17 @@ struct Block {
     users: Vec<User>,
 }
 
-impl PredicateForest {
+impl<const MAX_BLOCK: usize> PredicateForest<MAX_BLOCK> {
+    /// Two neighbours with at most so many users in all become one.
+    const MIN_BLOCK: usize = MAX_BLOCK / 2;
+
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Adds a user of a predicate; `key_of` says the key of any user.
-    pub(crate) fn insert(&mut self, user: User, key: Key, key_of: impl Fn(u32) -> Key) {
+    /// Adds a user of a predicate. `key_of` says the key of any user, and `rank_of`, which is faster, a number that orders users
+    /// as their keys do but for ties.
+    pub(crate) fn insert(&mut self, user: User, key: Key, rank_of: impl Fn(u32) -> u64, key_of: impl Fn(u32) -> Key) {
         match self.groups.binary_search_by_key(&key.0, |(group, _)| *group) {
             Ok(index) => self.groups[index].1 += 1,
             Err(index) => self.groups.insert(index, (key.0, 1)),
@@ -77,7 +75,7 @@ impl PredicateForest {
         reserve_little(&mut block.users);
         block.users.push(user);
         if block.users.len() > MAX_BLOCK {
-            self.cut(index, key_of);
+            self.cut(index, rank_of, key_of);
         }
     }
 
@@ -95,22 +93,32 @@ impl PredicateForest {
         users.swap_remove(at);
         if users.is_empty() {
             self.blocks.remove(index);
-        } else if users.len() <= MIN_BLOCK {
+        } else if users.len() <= Self::MIN_BLOCK {
             self.join(index);
         }
     }
 
     /// Cuts a block in half.
-    fn cut(&mut self, index: usize, key_of: impl Fn(u32) -> Key) {
-        let users = &self.blocks[index].users;
-        let mut sorted: Vec<((Key, u32), User)> =
-            users.iter().map(|user| ((key_of(user.id), user.id), *user)).collect();
-        sorted.sort_unstable();
-        let mut upper = sorted.split_off(sorted.len() / 2);
-        let users = |half: &[((Key, u32), User)]| half.iter().map(|(_, user)| *user).collect();
-        self.blocks[index].users = users(&sorted);
-        let block = Block { users: users(&upper), first: upper.swap_remove(0).0 };
-        self.blocks.insert(index + 1, block);
+    fn cut(&mut self, index: usize, rank_of: impl Fn(u32) -> u64, key_of: impl Fn(u32) -> Key) {
+        let mut users: Vec<(u64, User)> =
+            self.blocks[index].users.iter().map(|user| (rank_of(user.id), *user)).collect();
+        users.sort_unstable();
+        let middle = users.len() / 2;
+        let rank = users[middle].0;
+        // Where to cut between those of one rank, their keys decide.
+        let begin = users.partition_point(|(lesser, _)| *lesser < rank);
+        let tied = &mut users[begin..];
+        let end = tied.partition_point(|(same, _)| *same == rank);
+        let mut exact: Vec<((Key, u32), User)> =
+            tied[..end].iter().map(|(_, user)| ((key_of(user.id), user.id), *user)).collect();
+        exact.sort_unstable();
+        for ((_, user), (_, exact)) in tied.iter_mut().zip(&exact) {
+            *user = *exact;
+        }
+        let first = exact.swap_remove(middle - begin).0;
+        let half = |users: &[(u64, User)]| users.iter().map(|(_, user)| *user).collect();
+        self.blocks[index].users = half(&users[..middle]);
+        self.blocks.insert(index + 1, Block { first, users: half(&users[middle..]) });
     }
 
     /// Joins a block with the next one if both are small, and lets go of memory it no longer needs.
@@ -119,7 +127,7 @@ impl PredicateForest {
             self.blocks
                 .get(left)
                 .zip(self.blocks.get(left + 1))
-                .is_some_and(|(left, right)| left.users.len() + right.users.len() <= MIN_BLOCK)
+                .is_some_and(|(left, right)| left.users.len() + right.users.len() <= Self::MIN_BLOCK)
         };
         let left = [Some(index), index.checked_sub(1)].into_iter().flatten().find(|&left| has_small_neighbour(left));
         let index = match left {
@@ -154,7 +162,10 @@ impl PredicateForest {
             if run.is_empty() {
                 continue;
             }
-            found.users += self.blocks[run.clone()].iter().map(|block| block.users.len()).sum::<usize>();
+            let blocks = &self.blocks[run.clone()];
+            let users = |blocks: &[Block]| blocks.iter().map(|block| block.users.len()).sum::<usize>();
+            found.users += users(blocks);
+            found.inner_users += blocks.get(1..blocks.len() - 1).map_or(0, users);
             found.runs.push(run);
         }
         found
@@ -177,4 +188,6 @@ pub(crate) struct Found {
     runs: Vec<Range<usize>>,
     /// How many users they hold.
     pub(crate) users: usize,
+    /// How many of these are in blocks that hold nothing else: at least so many are what was looked for.
+    pub(crate) inner_users: usize,
 }

@@ -13,6 +13,12 @@ use std::hash::{BuildHasher, Hash};
 /// How many bytes of a string count: enough for what topics and paths have in common, few enough to bound the work.
 const MAX_STRING: usize = 64;
 
+/// Where in an outline's ends the line is.
+const LINE_SHIFT: u32 = 29;
+
+const POINT: u8 = 0;
+const LEFT: u8 = 1;
+
 /// What the values of a test are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Line {
@@ -72,7 +78,8 @@ pub(crate) type Keys = (Code, Code);
 /// A span in few bytes, to be compared at a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outline {
-    pub(crate) is_point: bool,
+    /// Of the kind, its [`Kind::number`].
+    pub(crate) kind: u8,
     /// The line, and the first bits of the low code.
     pub(crate) low: u32,
     /// Likewise of the high code; of a single value, a hash of it.
@@ -132,6 +139,19 @@ impl Code {
                 }
                 Code { head: self.head, rest: rest.into() }
             }
+        }
+    }
+}
+
+impl Kind {
+    /// Keeps the order.
+    fn number(self) -> u8 {
+        match self {
+            Kind::Point => POINT,
+            Kind::Left => LEFT,
+            Kind::Right => 2,
+            Kind::All => 3,
+            Kind::Inner(digits) => 4 + digits,
         }
     }
 }
@@ -316,24 +336,36 @@ impl Span {
 
     /// The span in few bytes.
     pub(crate) fn outline(&self) -> Outline {
+        let kind = self.group.kind.number();
         if self.is_mixed() {
-            return Outline { is_point: false, low: 0, high: u32::MAX };
+            return Outline { kind, low: 0, high: u32::MAX };
         }
-        let short = |code: &Code| (self.group.line as u32) << 29 | (code.head >> 35) as u32;
-        let is_point = self.group.kind == Kind::Point;
-        Outline { is_point, low: short(&self.low), high: if is_point { self.hash } else { short(&self.high) } }
+        let short = |code: &Code| (self.group.line as u32) << LINE_SHIFT | (code.head >> 35) as u32;
+        let high = if kind == POINT { self.hash } else { short(&self.high) };
+        Outline { kind, low: short(&self.low), high }
     }
 }
 
 impl Outline {
+    pub(crate) fn is_point(self) -> bool {
+        self.kind == POINT
+    }
+
     /// The greatest place, of the low one's form.
     pub(crate) fn last(self) -> u32 {
-        if self.is_point { self.low } else { self.high }
+        if self.is_point() { self.low } else { self.high }
     }
 
     /// Whether the span may contain the other one.
     pub(crate) fn may_contain(self, other: Outline) -> bool {
-        if self.is_point { self == other } else { self.low <= other.low && other.last() <= self.high }
+        if self.is_point() { self == other } else { self.low <= other.low && other.last() <= self.high }
+    }
+
+    /// Orders outlines as the groups and keys of their spans are, though different ones may share a rank.
+    pub(crate) fn rank(self) -> u64 {
+        let end = if self.kind == LEFT { self.high } else { self.low };
+        let line = self.last() >> LINE_SHIFT;
+        u64::from(line) << 40 | u64::from(self.kind) << 32 | u64::from(end)
     }
 }
 
@@ -376,5 +408,9 @@ mod tests {
             }
         }
         assert!(covering > 1_000, "{covering}");
+        let mut ordered: Vec<_> =
+            tests.iter().map(Span::of).map(|span| (span.group, span.clone().key(), span)).collect();
+        ordered.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        assert!(ordered.is_sorted_by_key(|(_, _, span)| span.outline().rank()));
     }
 }
