@@ -235,7 +235,7 @@ impl Broker {
         }
         if view {
             self.publish_waiting(out);
-            self.judge_leases(out);
+            self.judge_leases(false, out);
         }
     }
 

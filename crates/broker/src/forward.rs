@@ -4,6 +4,7 @@
 //! is ever delivered twice, however the brokers' tables differ while routes change; what differs is at most a detour.
 
 use crate::broker::Broker;
+use crate::publish::FromBelow;
 use crate::timers::Timer;
 use crate::{BrokerId, CloseReason, EventFrame, EventId, LinkId, Notice, Output, Time};
 use bytes::Bytes;
@@ -34,7 +35,7 @@ fn parked_size(frame: &EventFrame) -> usize {
 }
 
 /// Whom an event has reached here.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reached {
     /// Clients that it was delivered to.
     pub(crate) clients: usize,
@@ -94,7 +95,8 @@ impl Broker {
         }
     }
 
-    /// An event has come up: it is published here too, unless it has been here before.
+    /// An event has come up: it is published here too. Of each event there is one copy on its way up anywhere; what a leaf
+    /// broker has seen before goes on up all the same, and a core broker does not see it twice.
     fn on_event_from_leaf(&mut self, link: LinkId, frame: EventFrame, out: &mut Vec<Output>) {
         if let Some(leaf) = self.leaves.get_mut(link) {
             leaf.counts.events_received += 1;
@@ -104,10 +106,12 @@ impl Broker {
         let of_core = self.uplink.is_none() && (origin == self.identity.id || self.topology.route(origin).is_some());
         match self.for_oneself(&frame) {
             Some(event) if !of_core => {
-                if self.seen.is_new(frame.id, self.now, self.config.seen) {
-                    self.publish_from_leaf(link, frame.id, event, out);
-                } else {
+                let again = !self.seen.is_new(frame.id, self.now, self.config.seen);
+                if again && self.uplink.is_none() {
                     self.counters.seen_again += 1;
+                } else {
+                    let hop_limit = frame.hop_limit;
+                    self.publish_from_leaf(FromBelow { link, id: frame.id, hop_limit, again }, event, out);
                 }
             }
             Some(_) | None => self.on_bad_event(link, out),

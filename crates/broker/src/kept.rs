@@ -4,10 +4,13 @@ use crate::EventId;
 use enroute_filter::Event;
 use std::collections::VecDeque;
 
+/// An event with its id and hop limit.
+pub(crate) type KeptEvent = (EventId, u16, Event);
+
 /// Events that are to go up, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    events: VecDeque<(EventId, Event)>,
+    events: VecDeque<KeptEvent>,
     bytes: usize,
 }
 
@@ -21,22 +24,22 @@ impl Kept {
     }
 
     /// Keeps an event, behind all others.
-    pub(crate) fn push(&mut self, id: EventId, event: Event) {
-        self.bytes += event.as_bytes().len();
-        self.events.push_back((id, event));
+    pub(crate) fn push(&mut self, kept: KeptEvent) {
+        self.bytes += kept.2.as_bytes().len();
+        self.events.push_back(kept);
     }
 
     /// Keeps an event that has been on its way up already, before all others.
-    pub(crate) fn put_back(&mut self, id: EventId, event: Event) {
-        self.bytes += event.as_bytes().len();
-        self.events.push_front((id, event));
+    pub(crate) fn put_back(&mut self, kept: KeptEvent) {
+        self.bytes += kept.2.as_bytes().len();
+        self.events.push_front(kept);
     }
 
     /// The oldest event.
-    pub(crate) fn pop(&mut self) -> Option<(EventId, Event)> {
-        let (id, event) = self.events.pop_front()?;
-        self.bytes -= event.as_bytes().len();
-        Some((id, event))
+    pub(crate) fn pop(&mut self) -> Option<KeptEvent> {
+        let kept = self.events.pop_front()?;
+        self.bytes -= kept.2.as_bytes().len();
+        Some(kept)
     }
 
     /// Drops the oldest events until no more than so many are left, of no more than so many bytes; says how many.
@@ -60,11 +63,11 @@ mod tests {
         let size = event.as_bytes().len();
         let id = |sequence| EventId { origin: BrokerId(1), incarnation: 1, sequence };
         let mut kept = Kept::default();
-        (2..=5).for_each(|sequence| kept.push(id(sequence), event.clone()));
-        kept.put_back(id(1), event.clone());
+        (2..=5).for_each(|sequence| kept.push((id(sequence), 9, event.clone())));
+        kept.put_back((id(1), 9, event.clone()));
         assert_eq!(kept.bound(4, 100 * size), 1);
         assert_eq!(kept.bound(4, 3 * size + 1), 1);
-        let left: Vec<u64> = std::iter::from_fn(|| kept.pop()).map(|(id, _)| id.sequence).collect();
+        let left: Vec<u64> = std::iter::from_fn(|| kept.pop()).map(|(id, _, _)| id.sequence).collect();
         assert_eq!((left, kept.bytes, kept.is_empty()), (vec![3, 4, 5], 0, true));
     }
 }

@@ -51,6 +51,12 @@ impl Others {
         !owners.is_empty()
     }
 
+    /// Nothing is published here or below any more.
+    pub(crate) fn clear(&mut self) {
+        let Others { last_id, last_question, .. } = *self;
+        *self = Others { last_id, last_question, ..Others::default() };
+    }
+
     /// The parent is gone: a step that has not ended will not end.
     pub(crate) fn unattach(&mut self) {
         self.interest.unstage();
@@ -107,18 +113,20 @@ impl Broker {
     }
 
     /// The interest can be relied on, from the time that the question was sent: the parent reckons from later.
-    pub(crate) fn on_lease(&mut self, number: u64, lasts_us: u64) {
+    pub(crate) fn on_lease(&mut self, number: u64, lasts_us: u64, out: &mut Vec<Output>) {
         let scope_version = self.scope.version();
         let Some(others) = self.uplink.as_mut().map(|uplink| &mut uplink.others) else { return };
         let Some(place) = others.questions.iter().position(|&(asked, _)| asked == number) else { return };
         let Some((_, sent)) = others.questions.drain(..=place).next_back() else { return };
-        let until = sent + Duration::from_micros(lasts_us).min(self.config.lease);
+        let until = sent + Duration::from_micros(lasts_us).min(self.config.lease_margin);
         if until <= self.now || others.interest.scope_version != scope_version {
             return;
         }
         let renewed = std::mem::replace(&mut others.lease_until, until) > self.now;
         self.timers.set(Timer::LeaseEnd, Some(until));
-        if !renewed {
+        if renewed {
+            self.judge_leases(true, out);
+        } else {
             self.view_changed();
         }
     }

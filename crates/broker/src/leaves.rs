@@ -299,21 +299,8 @@ impl Broker {
         let scope = ScopeView::read(scope);
         let before = std::mem::replace(&mut leaf.scope, scope.clone());
         let number_before = std::mem::replace(&mut leaf.scope_number, number);
-        match &scope {
-            ScopeView::Nobody => {}
-            ScopeView::Anything => self.widen_scope_to_anything(out),
-            ScopeView::Filters(filters) => self.widen_scope(number, filters, out),
-        }
-        self.retire_scope(number_before, &before);
+        self.replace_scope_of_leaf((number_before, &before), (number, &scope), out);
         self.quench(link, version, out);
-    }
-
-    fn retire_scope(&mut self, number: u64, scope: &ScopeView) {
-        match scope {
-            ScopeView::Nobody => {}
-            ScopeView::Anything => self.retire_anything(),
-            ScopeView::Filters(filters) => self.retire_advertisement(number, filters),
-        }
     }
 
     /// A leaf is gone, with all it wanted.
@@ -324,7 +311,7 @@ impl Broker {
         let of = |(filter, id): (&AnnouncedFilter, SubscriptionId)| Some((filter.conjunction().ok()?, id));
         let removed = leaf.interest.filters().filter_map(of).collect();
         self.change_leaf_interest(link, LeafChanges { added: Vec::new(), removed }, out);
-        self.retire_scope(leaf.scope_number, &leaf.scope);
+        self.retire_scope_of_leaf(leaf.scope_number, &leaf.scope);
         self.on_quenching_ended(out);
         self.unsettled.scopes = true;
     }

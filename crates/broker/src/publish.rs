@@ -9,8 +9,11 @@
 
 use crate::broker::Broker;
 use crate::clients::refuse;
+use crate::forward::Reached;
 use crate::timers::Timer;
-use crate::{BrokerId, ClientId, EventFrame, EventId, LinkId, Output, Receipt, Refusal, Reply, RequestId, Time};
+use crate::{
+    BrokerId, ClientId, EventFrame, EventId, LinkId, MAX_PATH, Output, Receipt, Refusal, Reply, RequestId, Time,
+};
 use enroute_filter::Event;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,9 +22,26 @@ use std::collections::{BTreeSet, VecDeque};
 pub(crate) enum Publisher {
     /// An own client, which waits for the receipt.
     Client(ClientId, RequestId),
-    /// Somebody below the leaf broker at the other end of a link; the event has its id already.
-    Leaf(LinkId, EventId),
+    /// Somebody below a leaf broker.
+    Leaf(FromBelow),
 }
+
+/// What comes with an event from a leaf broker below.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FromBelow {
+    /// The link to the leaf.
+    pub(crate) link: LinkId,
+    /// The id that it got where it was published.
+    pub(crate) id: EventId,
+    /// How often it may go further up.
+    pub(crate) hop_limit: u16,
+    /// Whether it has been here, but not beyond: who was below is above now, and kept it.
+    pub(crate) again: bool,
+}
+
+/// How often an event may go from a leaf broker to its parent: while paths are being told, leaves may hang off each other in a
+/// circle.
+const MAX_UP: u16 = 2 * MAX_PATH as u16;
 
 /// A publication that waits.
 #[derive(Debug)]
@@ -66,8 +86,8 @@ impl Broker {
     }
 
     /// Publishes an event that has come up from a leaf.
-    pub(crate) fn publish_from_leaf(&mut self, link: LinkId, id: EventId, event: Event, out: &mut Vec<Output>) {
-        if self.publish_when_complete(Publisher::Leaf(link, id), event, out).is_err() {
+    pub(crate) fn publish_from_leaf(&mut self, from: FromBelow, event: Event, out: &mut Vec<Output>) {
+        if self.publish_when_complete(Publisher::Leaf(from), event, out).is_err() {
             self.counters.lost_overflow += 1;
         }
     }
@@ -129,15 +149,20 @@ impl Broker {
     }
 
     fn publish(&mut self, publisher: Publisher, event: &Event, out: &mut Vec<Output>) {
-        let (id, from) = match publisher {
-            Publisher::Client(..) => (self.next_event_id(), None),
-            Publisher::Leaf(link, id) => (id, Some(link)),
-        };
         let complete = self.view_is_complete();
-        let here = self.deliver(id, event, from, out);
+        let (id, hop_limit, here) = match publisher {
+            Publisher::Client(..) => {
+                let id = self.next_event_id();
+                (id, MAX_UP, self.deliver(id, event, None, out))
+            }
+            Publisher::Leaf(FromBelow { id, hop_limit, again: true, .. }) => (id, hop_limit, Reached::default()),
+            Publisher::Leaf(FromBelow { link, id, hop_limit, again: false }) => {
+                (id, hop_limit, self.deliver(id, event, Some(link), out))
+            }
+        };
         let beyond = match &self.uplink {
             None => self.send_to_interested(id, event, out),
-            Some(_) => usize::from(self.send_event_up(id, event, out)),
+            Some(_) => usize::from(self.send_event_up(id, hop_limit, event, out)),
         };
         if let Publisher::Client(client, request) = publisher {
             self.counters.published += 1;

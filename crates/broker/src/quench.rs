@@ -197,7 +197,7 @@ impl Broker {
         let Some(quenched) = &mut leaf.quenched else { return };
         quenched.told.acknowledge(step);
         self.tell_quenched_next(link, out);
-        self.judge_lease(link, out);
+        self.judge_lease(link, false, out);
         self.end_waits_for(id, out);
         self.pay_owed(out);
     }
@@ -233,31 +233,31 @@ impl Broker {
         let now = self.now;
         if let Some(quenched) = self.leaves.get_mut(link).and_then(|leaf| leaf.quenched.as_mut()) {
             quenched.asked = Some((number, now));
-            self.judge_lease(link, out);
+            self.judge_lease(link, false, out);
         }
     }
 
-    /// The view has changed: leases are revoked, or those that are asked for given.
-    pub(crate) fn judge_leases(&mut self, out: &mut Vec<Output>) {
+    /// The view has changed, or the own lease is renewed: leases are revoked, or those that are asked for given.
+    pub(crate) fn judge_leases(&mut self, renewed: bool, out: &mut Vec<Output>) {
         for link in self.leaves.attached() {
-            self.judge_lease(link, out);
+            self.judge_lease(link, renewed, out);
         }
     }
 
-    fn judge_lease(&mut self, link: LinkId, out: &mut Vec<Output>) {
+    /// In a leaf broker, whoever below has a lease already gets the next one when the own one is `renewed`, so that it lasts
+    /// as long, however many leaves there are in between.
+    fn judge_lease(&mut self, link: LinkId, renewed: bool, out: &mut Vec<Output>) {
         let complete = self.view_is_complete();
-        let lasts = match &self.uplink {
-            None => self.config.lease,
-            // No longer than the own one: whoever gave that reckons with nobody below.
-            Some(uplink) => self.config.lease.min(uplink.lease_until().since(self.now)),
-        };
+        let own = self.uplink.as_ref().map(|uplink| uplink.lease_until());
         let Some(quenched) = self.leaves.get_mut(link).and_then(|leaf| leaf.quenched.as_mut()) else { return };
         if complete && quenched.told.all_sent() {
-            let Some((number, asked_at)) = quenched.asked.take() else { return };
+            let put_off = own.is_some() && quenched.granted && !renewed;
+            let Some((number, asked_at)) = quenched.asked.take_if(|_| !put_off) else { return };
+            // No longer than the own one: whoever gave that reckons with nobody below.
+            let lasts = own.map_or(self.config.lease, |until| until.since(asked_at));
             quenched.granted = true;
-            quenched.until = quenched.until.max(asked_at + self.config.lease_margin);
-            let until = quenched.until;
-            self.timers.set(Timer::Lease(link), Some(until));
+            quenched.until = self.now + self.config.lease_margin;
+            self.timers.set(Timer::Lease(link), Some(quenched.until));
             let lasts_us = u64::try_from(lasts.as_micros()).unwrap_or(u64::MAX);
             self.send_to_leaf(link, LeafMessage::Lease { number, lasts_us }, out);
         } else if !complete && std::mem::take(&mut quenched.granted) {

@@ -3,6 +3,7 @@
 
 use crate::broker::Broker;
 use crate::timers::Timer;
+use crate::topology::ScopeView;
 use crate::{AnnouncedFilter, Message, Output, Scope, ScopeRecord, Time, Version};
 use enroute_covering::Forest;
 use enroute_filter::Conjunction;
@@ -78,8 +79,17 @@ impl OwnScope {
     }
 }
 
+/// The filters of a scope, each with its number.
+fn filters_of((number, scope): (u64, &ScopeView)) -> impl Iterator<Item = (u64, &Conjunction)> {
+    let filters: &[Conjunction] = match scope {
+        ScopeView::Nobody | ScopeView::Anything => &[],
+        ScopeView::Filters(filters) => filters,
+    };
+    filters.iter().map(move |filter| (number, filter))
+}
+
 impl Broker {
-    /// A client or leaf advertises under a new number.
+    /// A client advertises under a new number.
     pub(crate) fn widen_scope(&mut self, number: u64, conjunctions: &[Conjunction], out: &mut Vec<Output>) {
         for conjunction in conjunctions {
             self.scope.forest.insert(number, conjunction);
@@ -87,7 +97,7 @@ impl Broker {
         self.tell_scope(out);
     }
 
-    /// A client or leaf publishes without having advertised.
+    /// A client publishes without having advertised.
     pub(crate) fn widen_scope_to_anything(&mut self, out: &mut Vec<Output>) {
         self.scope.anything += 1;
         self.tell_scope(out);
@@ -100,9 +110,36 @@ impl Broker {
         }
     }
 
-    /// A client or leaf that published without having advertised is gone, or has advertised now.
+    /// A client that published without having advertised is gone, or has advertised now.
     pub(crate) fn retire_anything(&mut self) {
         self.retire(Part::Anything);
+    }
+
+    /// A leaf has another scope, which stands under another number. It has waited with what it does not need any more.
+    pub(crate) fn replace_scope_of_leaf(
+        &mut self,
+        old: (u64, &ScopeView),
+        new: (u64, &ScopeView),
+        out: &mut Vec<Output>,
+    ) {
+        for (number, conjunction) in filters_of(new) {
+            self.scope.forest.insert(number, conjunction);
+        }
+        for (number, conjunction) in filters_of(old) {
+            self.scope.forest.remove(number, conjunction);
+        }
+        self.scope.anything += usize::from(*new.1 == ScopeView::Anything);
+        self.scope.anything -= usize::from(*old.1 == ScopeView::Anything);
+        self.tell_scope(out);
+    }
+
+    /// A leaf is gone; its scope is kept for a while.
+    pub(crate) fn retire_scope_of_leaf(&mut self, number: u64, scope: &ScopeView) {
+        match scope {
+            ScopeView::Nobody => {}
+            ScopeView::Anything => self.retire_anything(),
+            ScopeView::Filters(filters) => self.retire_advertisement(number, filters),
+        }
     }
 
     fn retire(&mut self, part: Part) {
@@ -142,6 +179,7 @@ impl Broker {
         self.topology.accept_scope(record.clone());
         if self.scope.is_nobody() {
             self.remote.clear();
+            self.uplink.iter_mut().for_each(|uplink| uplink.others.clear());
             self.quench_anew(out);
         }
         self.flood(&Message::Scope(record), None, out);

@@ -136,7 +136,7 @@ impl Broker {
             }
             LeafMessage::Interest(interest) => self.on_interest_of_others(link, interest, out),
             LeafMessage::Held { step, brokers, missing } => self.on_held(step, brokers, missing, out),
-            LeafMessage::Lease { number, lasts_us } => self.on_lease(number, lasts_us),
+            LeafMessage::Lease { number, lasts_us } => self.on_lease(number, lasts_us, out),
             LeafMessage::Revoke => self.end_lease(),
             LeafMessage::Detach(detach) if detach.path.len() <= MAX_PATH => self.on_detach(detach, false, out),
             LeafMessage::Detach(_) | LeafMessage::Attach(_) | LeafMessage::Scope { .. } | LeafMessage::Renew { .. } => {
@@ -271,11 +271,15 @@ impl Broker {
     }
 
     /// Sends an event up if anybody there may want it, or keeps it for the next uplink; says whether it was sent.
-    pub(crate) fn send_event_up(&mut self, id: EventId, event: &Event, out: &mut Vec<Output>) -> bool {
+    pub(crate) fn send_event_up(&mut self, id: EventId, hop_limit: u16, event: &Event, out: &mut Vec<Output>) -> bool {
         let Some(uplink) = &mut self.uplink else { return false };
         let Some(parent) = uplink.parent.as_mut().filter(|parent| parent.attached) else {
-            uplink.kept.push(id, event.clone());
+            uplink.kept.push((id, hop_limit, event.clone()));
             self.bound_kept();
+            return false;
+        };
+        let Some(hop_limit) = hop_limit.checked_sub(1) else {
+            self.counters.lost_hop_limit += 1;
             return false;
         };
         if uplink.others.lease_until > self.now && !uplink.others.want(event) {
@@ -284,7 +288,7 @@ impl Broker {
         }
         parent.counts.events_sent += 1;
         self.counters.forwarded += 1;
-        let frame = EventFrame { hop_limit: 0, destinations: vec![parent.id], id, event: event.as_bytes().clone() };
+        let frame = EventFrame { hop_limit, destinations: vec![parent.id], id, event: event.as_bytes().clone() };
         out.push(Output::Forward { link: parent.link, frame });
         true
     }
@@ -295,8 +299,8 @@ impl Broker {
             let uplink = broker.uplink.as_mut().filter(|uplink| uplink.attached().is_some())?;
             uplink.kept.pop()
         };
-        while let Some((id, event)) = take(self) {
-            self.send_event_up(id, &event, out);
+        while let Some((id, hop_limit, event)) = take(self) {
+            self.send_event_up(id, hop_limit, &event, out);
         }
     }
 
@@ -305,7 +309,7 @@ impl Broker {
         for frame in unsent.into_iter().rev() {
             let event = Event::from_bytes(frame.event, &self.config.limits);
             if let (Some(uplink), Ok(event)) = (&mut self.uplink, event) {
-                uplink.kept.put_back(frame.id, event);
+                uplink.kept.put_back((frame.id, frame.hop_limit, event));
             }
         }
         self.bound_kept();
