@@ -1,5 +1,5 @@
-//! Where the copies of events are: in the core, each (event, destination) is in exactly one place; between a leaf and its parent
-//! an event goes at most once.
+//! Where the copies of events are: in the core, each (event, destination) is in exactly one place; from a parent down to a leaf
+//! an event goes at most once in the parent's life.
 
 use enroute_broker::{BrokerId, EventFrame, EventId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,8 @@ pub(crate) struct Custody {
     places: BTreeMap<(EventId, BrokerId), Place>,
     /// Events that have come up to a broker from a leaf.
     come_up: BTreeSet<(EventId, BrokerId)>,
-    /// Steps of events between leaves and their parents: from, to.
-    hops: BTreeSet<(EventId, [usize; 2])>,
+    /// Events that have gone down from a parent to a leaf.
+    gone_down: BTreeSet<(EventId, [usize; 2])>,
 }
 
 impl Custody {
@@ -76,7 +76,8 @@ impl Custody {
     }
 
     /// All copies in a broker are lost; the events they were of.
-    pub(crate) fn crashed(&mut self, broker: BrokerId) -> Vec<EventId> {
+    pub(crate) fn crashed(&mut self, (host, broker): (usize, BrokerId)) -> Vec<EventId> {
+        self.gone_down.retain(|&(_, [parent, _])| parent != host);
         let mut events = Vec::new();
         for (&(event, _), place) in &mut self.places {
             if *place == Place::At(broker) {
@@ -87,15 +88,15 @@ impl Custody {
         events
     }
 
-    /// An event goes from a leaf to its parent, or the other way.
+    /// An event goes down from a parent to a leaf.
     ///
     /// # Errors
     /// A complaint if it has done so before.
-    pub(crate) fn hop_sent(&mut self, hop: [usize; 2], frame: &EventFrame) -> Result<(), String> {
-        if self.hops.insert((frame.id, hop)) {
+    pub(crate) fn goes_down(&mut self, hop: [usize; 2], frame: &EventFrame) -> Result<(), String> {
+        if self.gone_down.insert((frame.id, hop)) {
             return Ok(());
         }
-        Err(format!("event {} goes from {} to {} twice", frame.id, hop[0], hop[1]))
+        Err(format!("event {} goes down from {} to {} twice", frame.id, hop[0], hop[1]))
     }
 
     /// An event has come up or down to a broker.
@@ -103,18 +104,19 @@ impl Custody {
         self.come_up.extend(frame.destinations.iter().map(|&at| (frame.id, at)));
     }
 
-    /// An event that had not begun to go up is the leaf's again.
-    pub(crate) fn hop_returned(&mut self, from: usize, frame: &EventFrame) {
-        self.hops.retain(|&(id, hop)| id != frame.id || hop[0] != from);
-    }
-
     pub(crate) fn place(&self, event: EventId, destination: BrokerId) -> Option<Place> {
         self.places.get(&(event, destination)).copied()
+    }
+
+    /// Where the copies of an event are, for all destinations.
+    pub(crate) fn places(&self, event: EventId) -> impl Iterator<Item = Place> {
+        let all = (event, BrokerId(0))..=(event, BrokerId(u64::MAX));
+        self.places.range(all).map(|(_, &place)| place)
     }
 
     pub(crate) fn clear(&mut self) {
         self.places.clear();
         self.come_up.clear();
-        self.hops.clear();
+        self.gone_down.clear();
     }
 }

@@ -1,6 +1,6 @@
 //! Dials, breaks, crashes and restarts.
 
-use crate::link::{Connection, Edge, End, Standing};
+use crate::link::{Connection, End, Standing};
 use crate::world::{Happening, World};
 use enroute_broker::{Broker, Config, EventFrame, Identity, Input, Neighbour, Role, Time};
 use rand::Rng;
@@ -313,9 +313,8 @@ impl World {
 
     /// An event goes down with a link that it was sent on from a side.
     fn lose_event(&mut self, edge: usize, side: usize, frame: &EventFrame) {
-        let Edge { hosts, uplink, .. } = self.edges[edge];
-        if uplink {
-            self.oracle.hop_lost([hosts[side], hosts[1 - side]], frame, self.now);
+        if self.edges[edge].uplink {
+            self.oracle.hop_lost(side == 0, frame, self.now);
         } else {
             self.oracle.lost(frame, self.now);
         }

@@ -18,7 +18,7 @@
 
 use crate::custody::{Custody, Place};
 use crate::paths::Paths;
-use enroute_broker::{BrokerId, Delivery, EventFrame, EventId, Receipt, Time};
+use enroute_broker::{BrokerId, ClientId, Delivery, EventFrame, EventId, Receipt, Time};
 use enroute_filter::{Event, Filter, Limits};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,16 +60,18 @@ struct Publication {
     last: u64,
     last_at: Time,
     outcome: Outcome,
-    /// How often each client has got it.
-    deliveries: BTreeMap<usize, u64>,
+    /// How often each client has got it, over each of its connections.
+    deliveries: BTreeMap<(usize, ClientId), u64>,
     /// Each time a copy went from one broker to another.
     crossings: Vec<[usize; 2]>,
     /// How often flooding would have sent it.
     flooding: u64,
     /// Brokers that it has come to over a link between a leaf and its parent.
     visited: BTreeSet<usize>,
-    /// What befell it between a leaf and its parent, or in one: the copy from the one to the other is gone.
-    lost_hops: Vec<[usize; 2]>,
+    /// Whether it was lost on its way up from a leaf, or may have been with a broker that crashed.
+    lost_up: bool,
+    /// Whether a copy was lost on its way down to a leaf.
+    lost_down: bool,
 }
 
 /// What has been judged, in all or for a client.
@@ -270,7 +272,8 @@ impl Oracle {
             crossings: Vec::new(),
             flooding: 0,
             visited: BTreeSet::new(),
-            lost_hops: Vec::new(),
+            lost_up: false,
+            lost_down: false,
         };
         self.publications.insert(number, publication);
         (number, event)
@@ -352,19 +355,19 @@ impl Oracle {
 
     /// A broker crashes with all copies in it.
     pub(crate) fn crashed(&mut self, (host, broker): (usize, BrokerId), now: Time) {
-        for id in self.custody.crashed(broker) {
+        for id in self.custody.crashed((host, broker)) {
             self.touch(id, now);
         }
         for publication in self.publications.values_mut() {
             if publication.visited.contains(&host) && now.since(publication.last_at) < HELD_AT_MOST {
-                publication.lost_hops.push([host, host]);
+                publication.lost_up = true;
             }
         }
     }
 
     /// An event goes from a leaf to its parent, or the other way.
-    pub(crate) fn hop_sent(&mut self, hop: [usize; 2], frame: &EventFrame, now: Time) {
-        if let Err(complaint) = self.custody.hop_sent(hop, frame) {
+    pub(crate) fn hop_sent(&mut self, hop: [usize; 2], up: bool, frame: &EventFrame, now: Time) {
+        if !up && let Err(complaint) = self.custody.goes_down(hop, frame) {
             self.complain(complaint);
         }
         let Some(number) = self.number(frame.id, &frame.event) else {
@@ -384,15 +387,15 @@ impl Oracle {
     }
 
     /// An event goes down with a link between a leaf and its parent.
-    pub(crate) fn hop_lost(&mut self, hop: [usize; 2], frame: &EventFrame, now: Time) {
+    pub(crate) fn hop_lost(&mut self, up: bool, frame: &EventFrame, now: Time) {
         if let Some(publication) = self.known(frame.id, now) {
-            publication.lost_hops.push(hop);
+            publication.lost_up |= up;
+            publication.lost_down |= !up;
         }
     }
 
     /// An event that an uplink had not begun to send goes back to the leaf, and will go up by the next one.
     pub(crate) fn hop_returned(&mut self, from: usize, frame: &EventFrame, now: Time) {
-        self.custody.hop_returned(from, frame);
         if let Some(publication) = self.known(frame.id, now)
             && let Some(place) = publication.crossings.iter().rposition(|hop| hop[0] == from)
         {
@@ -412,7 +415,7 @@ impl Oracle {
     }
 
     /// A client gets an event.
-    pub(crate) fn delivered(&mut self, client: usize, delivery: &Delivery, now: Time) {
+    pub(crate) fn delivered(&mut self, (client, session): (usize, ClientId), delivery: &Delivery, now: Time) {
         let Some(number) = self.number(delivery.id, &delivery.event) else {
             return self.complain(format!("client {client} got event {}, which nobody published", delivery.id));
         };
@@ -420,7 +423,7 @@ impl Oracle {
             self.verdicts[client].wrong += 1;
             return self.complain(format!("client {client} got publication {number} long after it was over"));
         };
-        *publication.deliveries.entry(client).or_default() += 1;
+        *publication.deliveries.entry((client, session)).or_default() += 1;
         if publication.event.as_bytes() != &delivery.event {
             self.complain(format!("client {client} got publication {number} in other bytes than were published"));
         }
@@ -514,7 +517,9 @@ impl Oracle {
 
     fn judge_client(&mut self, publication: &Publication, client: usize, must: bool, may: bool, truth: Truth<'_>) {
         let number = publication.number;
-        let copies = publication.deliveries.get(&client).copied().unwrap_or(0);
+        // Once over each connection: what one has been given says nothing about the next.
+        let all = (client, ClientId(0))..=(client, ClientId(u64::MAX));
+        let copies = publication.deliveries.range(all).map(|(_, &copies)| copies).max().unwrap_or(0);
         if copies > 1 {
             self.complain(format!("client {client} got publication {number} {copies} times"));
         }
@@ -537,10 +542,13 @@ impl Oracle {
     fn explain(&mut self, publication: &Publication, client: usize, truth: Truth<'_>) {
         let (home, broker) = truth.homes[client];
         let Outcome::Published(receipt) = publication.outcome else { return };
-        let place = self.custody.place(receipt.id, broker);
+        let place = match truth.leaves.contains(&home) {
+            false => self.custody.place(receipt.id, broker),
+            // Of the core broker that the leaf hung off, which may be another one by now: any that did not arrive.
+            true => self.custody.places(receipt.id).find(|&place| place != Place::Arrived),
+        };
         // What is lost on its way up is lost to all, on its way down to those below.
-        let explains = |hop: &[usize; 2]| !truth.leaves.contains(&hop[1]) || truth.leaves.contains(&home);
-        let lost_below = publication.lost_hops.iter().any(explains);
+        let lost_below = publication.lost_up || (publication.lost_down && truth.leaves.contains(&home));
         let verdict = &mut self.verdicts[client];
         if place == Some(Place::Lost) || lost_below {
             verdict.lost_with_link += 1;

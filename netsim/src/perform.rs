@@ -24,7 +24,7 @@ impl World {
             Output::Send { link, message } => self.send(host, link, message),
             Output::Forward { link, frame } => self.forward(host, link, frame),
             Output::Deliver { client, delivery } => match self.sessions.get(&client) {
-                Some(&client) => self.oracle.delivered(client, &delivery, self.now),
+                Some(&number) => self.oracle.delivered((number, client), &delivery, self.now),
                 None => self.complain(format!("a delivery to client {client:?}, who is not there")),
             },
             Output::Reply { client, request, reply } => self.on_reply(client, request, reply),
@@ -74,7 +74,7 @@ impl World {
         tally.event_bytes += bytes;
         let to = self.edges[edge].hosts[1 - side];
         if self.edges[edge].uplink {
-            self.oracle.hop_sent([host, to], &frame, self.now);
+            self.oracle.hop_sent([host, to], side == 0, &frame, self.now);
         } else {
             self.oracle.forwarded((host, self.hosts[host].id), to, &frame, self.now);
         }

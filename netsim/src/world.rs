@@ -348,7 +348,7 @@ impl World {
         let host = self.edges[connection.edge].hosts[side];
         // A leaf listens to its present uplink only.
         let (uplink, ignored) = (self.edges[connection.edge].uplink, connection.ends[side].standing != Standing::Up);
-        let (me, other_host) = (self.hosts[host].id, self.edges[connection.edge].hosts[1 - side]);
+        let me = self.hosts[host].id;
         let other = &mut connection.ends[1 - side];
         let input = match channel {
             Channel::Control => other.control.arrive().map(|message| Input::Message { link, message }),
@@ -356,7 +356,7 @@ impl World {
                 match (uplink, side == 0 && ignored) {
                     (false, _) => self.oracle.arrived(me, &frame, self.now),
                     (true, false) => self.oracle.hop_arrived(host, &frame, self.now),
-                    (true, true) => self.oracle.hop_lost([other_host, host], &frame, self.now),
+                    (true, true) => self.oracle.hop_lost(false, &frame, self.now),
                 }
                 Input::Event { link, frame }
             }),

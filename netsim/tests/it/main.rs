@@ -1,6 +1,7 @@
 //! The invariants of the network, each against the oracle, over fixed seeds.
 
 mod faults;
+mod leaves;
 mod order;
 mod random;
 mod scenarios;
@@ -8,7 +9,6 @@ mod scenarios;
 use enroute_broker::Config;
 use enroute_filter::Filter;
 use enroute_netsim::{Dial, LinkSettings, Settings, Shape, Topology, World, seeded};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longer than the longest pause between two attempts at anything.
@@ -25,17 +25,26 @@ fn config() -> Config {
 
 /// A network with one client on each broker, started and settled.
 fn network(shape: Shape, brokers: usize, seed: u64, link: LinkSettings) -> World {
-    let topology = Topology::new(shape, brokers);
+    network_with_leaves(shape, brokers, Vec::new(), seed, link)
+}
+
+/// A network with leaves behind the core brokers, each with the places of its uplinks, and one client on each broker, started
+/// and settled.
+fn network_with_leaves(shape: Shape, core: usize, uplinks: Vec<Vec<usize>>, seed: u64, link: LinkSettings) -> World {
+    let topology = Topology::new(shape, core);
+    let mut brokers = topology.names().expect("good names");
+    brokers.extend((0..uplinks.len()).map(|leaf| format!("l{leaf}")));
+    let count = brokers.len();
     let mut world = World::new(Settings {
-        brokers: topology.names().expect("good names"),
+        brokers,
         links: topology.edges(&mut seeded(seed, "topology")).expect("good links"),
-        uplinks: BTreeMap::new(),
+        uplinks: (core..).zip(uplinks).collect(),
         link,
         config: config(),
         seed,
     });
     world.start_all();
-    for broker in 0..brokers {
+    for broker in 0..count {
         world.add_client(&format!("c{broker}"), broker);
     }
     settle(&mut world, seed);

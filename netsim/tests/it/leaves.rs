@@ -1,0 +1,133 @@
+//! Leaves below a core: what holds for brokers holds for them, settled and through failovers.
+
+use crate::{ANSWER, assert_good, filter, network_with_leaves, settle};
+use enroute_broker::Reply;
+use enroute_filter::Event;
+use enroute_netsim::{Chaos, Leaves, LinkSettings, Shape, Traffic, World, seeded};
+use std::time::Duration;
+
+fn numbered(number: i64) -> Event {
+    Event::builder().attribute("n", number).build().expect("a small event")
+}
+
+/// A ring of core brokers, and leaves in one of several arrangements.
+fn world(seed: u64) -> World {
+    let leaves = Leaves { count: 6, depth: 1 + seed as usize % 3, uplinks: 2, anywhere: seed % 4 == 3 };
+    let link = match seed % 3 {
+        0 => LinkSettings::default(),
+        1 => LinkSettings { jitter_us: 5_000, ..LinkSettings::default() },
+        _ => LinkSettings { bandwidth: Some(50_000), detection_us: [0, 2_000_000], ..LinkSettings::default() },
+    };
+    let uplinks = leaves.uplinks(4, &mut seeded(seed, "leaves"));
+    network_with_leaves(Shape::Ring, 4, uplinks, seed, link)
+}
+
+fn publish_in_turn(world: &mut World, seed: u64, events: usize) {
+    let mut traffic = Traffic::new(seeded(seed, "events"));
+    for number in 0..events {
+        world.publish(number % world.client_count(), &traffic.event());
+        world.run_for(Duration::from_micros(500));
+    }
+}
+
+fn finish(world: &mut World, seed: u64) {
+    world.run_for(Duration::from_secs(40));
+    settle(world, seed);
+    world.check_fresh();
+    assert_good(world, seed);
+    world.unsubscribe_all();
+    settle(world, seed);
+    world.check_empty();
+    assert_good(world, seed);
+}
+
+#[test]
+fn without_faults_all_comes_once_and_no_byte_goes_for_nothing() {
+    for seed in 0..12 {
+        let mut world = world(seed);
+        Chaos { actions: 300, gap_us: 20_000, ..Chaos::without_faults() }.run(&mut world, seed, 0);
+        settle(&mut world, seed);
+        publish_in_turn(&mut world, seed, 200);
+        settle(&mut world, seed);
+        let total = world.total();
+        assert_eq!(total.lost(), 0, "seed {seed}: lost without a fault: {total:?}");
+        assert!(total.received > 100, "seed {seed}: too little to show anything: {total:?}");
+        finish(&mut world, seed);
+    }
+}
+
+#[test]
+fn with_faults_nothing_comes_twice_and_losses_are_explained() {
+    for seed in 100..112 {
+        let mut world = world(seed);
+        Chaos { actions: 500, gap_us: 60_000, cut: 8, heal: 10, ..Chaos::default() }.run(&mut world, seed, 0);
+        world.heal_all();
+        world.start_all();
+        settle(&mut world, seed);
+        let before = world.total();
+        publish_in_turn(&mut world, seed, 200);
+        settle(&mut world, seed);
+        let after = world.total();
+        assert_eq!(after.lost(), before.lost(), "seed {seed}: lost after the faults");
+        assert!(after.received > before.received, "seed {seed}: too little to show anything: {after:?}");
+        finish(&mut world, seed);
+    }
+}
+
+/// Places a subscription, and publishes elsewhere in the moment in which it is answered.
+fn subscribe_then_publish(world: &mut World, seed: u64, (reader, writer): (usize, usize), number: i64) {
+    let before = world.verdict(reader);
+    let ticket = world.subscribe(reader, &format!("s{number}"), filter(&format!("n = {number}"))).expect("it is up");
+    let reply = world.await_answer(ticket, ANSWER).expect("an answer");
+    assert!(matches!(reply, Some(Reply::InForce { .. })), "seed {seed}: {reply:?}");
+    world.publish(writer, &numbered(number));
+    settle(world, seed);
+    let after = world.verdict(reader);
+    assert_eq!(after.received, before.received + 1, "seed {seed}, from {writer} to {reader}: {after:?}");
+}
+
+/// Three levels of leaves, the lowest with two uplinks, one of which is cut each time: whoever is answered afterwards gets the first event,
+/// whether the reader or the writer sits on the leaf that has just reconnected, and whether or not it had a lease before.
+#[test]
+fn a_leaf_that_has_just_reconnected_misses_nothing_from_the_answer_on() {
+    for seed in 0..6 {
+        let uplinks = vec![vec![0], vec![2], vec![3, 4], vec![1]];
+        let mut world = network_with_leaves(Shape::Line, 3, uplinks, seed, LinkSettings::default());
+        let (low, side) = (5, 6);
+        let links = [3, 4].map(|parent| world.link_between(low, parent).expect("a link"));
+        let mut number = 0;
+        for round in 0..8 {
+            world.heal(links[round % 2]);
+            world.cut(links[1 - round % 2]);
+            world.run_for(Duration::from_millis(50 + 400 * round as u64));
+            for (reader, writer) in [(low, 1), (side, low), (2, low), (low, side)] {
+                number += 1;
+                subscribe_then_publish(&mut world, seed, (reader, writer), number);
+            }
+        }
+        assert_eq!(world.total().lost(), 0, "seed {seed}");
+    }
+}
+
+/// What is published while the uplink is away goes up afterwards, in order and once; the leaf's own clients need not wait.
+#[test]
+fn a_leaf_goes_on_without_an_uplink() {
+    for seed in 0..4 {
+        let mut world = network_with_leaves(Shape::Line, 2, vec![vec![0]], seed, LinkSettings::default());
+        for reader in 0..3 {
+            world.subscribe(reader, "all", filter("n >= 0"));
+        }
+        settle(&mut world, seed);
+        world.cut(world.link_between(2, 0).expect("a link"));
+        world.run_for(Duration::from_secs(1));
+        for number in 0..50 {
+            world.publish(2, &numbered(number));
+        }
+        world.run_for(Duration::from_secs(20));
+        world.heal_all();
+        settle(&mut world, seed);
+        for reader in 0..3 {
+            assert_eq!(world.verdict(reader).received, 50, "seed {seed}, client {reader}");
+        }
+    }
+}
