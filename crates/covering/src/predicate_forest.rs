@@ -191,3 +191,64 @@ pub(crate) struct Found {
     /// How many of these are in blocks that hold nothing else: at least so many are what was looked for.
     pub(crate) inner_users: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{mixed_tests, number_tests};
+    use crate::span::Span;
+    use enroute_filter::Test;
+
+    /// Users come and go; whoever is left is where the others look for it, and nowhere is anybody else.
+    #[test]
+    fn users_are_found_among_those_that_cover_and_those_that_are_covered() {
+        let tests: Vec<Test> = [number_tests(), mixed_tests()].concat();
+        let span = |id: u32| Span::of(&tests[id as usize % tests.len()]);
+        let key_of = |id| (span(id).group, span(id).key());
+        let rank_of = |id| span(id).outline().rank();
+        let mut forest = PredicateForest::<4>::default();
+        let ids = 0..3 * tests.len() as u32;
+        let order = |id: &u32| (id.wrapping_mul(0x9E37_79B1), *id);
+        let mut shuffled: Vec<u32> = ids.clone().collect();
+        shuffled.sort_by_key(order);
+        for &id in &shuffled {
+            forest.insert(User { id, signature: 0 }, key_of(id), rank_of, key_of);
+        }
+        for (removed, &id) in shuffled.iter().enumerate() {
+            if removed % 16 == 0 {
+                let left = &shuffled[removed..];
+                for mine in ids.clone().step_by(7).map(span) {
+                    let covering = |group| mine.keys_of_covering(group);
+                    let covered = |group| mine.keys_of_covered(group);
+                    assert_finds(&forest, left, &covering, &key_of);
+                    assert_finds(&forest, left, &covered, &key_of);
+                }
+            }
+            forest.remove(id, key_of(id));
+        }
+        assert!(forest.is_empty() && forest.groups.is_empty());
+    }
+
+    fn assert_finds(
+        forest: &PredicateForest<4>,
+        left: &[u32],
+        keys: &dyn Fn(Group) -> Option<Keys>,
+        key_of: &dyn Fn(u32) -> Key,
+    ) {
+        let found = forest.find(keys);
+        let mut users: Vec<u32> = forest.users(&found).map(|user| user.id).collect();
+        users.sort_unstable();
+        assert_eq!(users.len(), found.users);
+        assert!(users.is_sorted_by(|a, b| a < b), "nobody is found twice");
+        let is_wanted = |id: u32| {
+            let (group, key) = key_of(id);
+            keys(group).is_some_and(|(first, last)| first <= key && key <= last)
+        };
+        let wanted: Vec<u32> = left.iter().copied().filter(|&id| is_wanted(id)).collect();
+        assert!(wanted.iter().all(|id| users.binary_search(id).is_ok()));
+        assert!(found.inner_users <= wanted.len());
+        assert!(users.iter().all(|id| left.contains(id)));
+        // A few more than asked for: at most those that share the first and the last block of a run.
+        assert!(users.len() - wanted.len() <= 2 * 4 * found.runs.len());
+    }
+}

@@ -55,7 +55,7 @@ pub(crate) struct Group {
 }
 
 /// A place on a line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Code {
     head: u64,
     /// Of a string, what follows the first eight bytes.
@@ -84,6 +84,22 @@ pub(crate) struct Outline {
     pub(crate) low: u32,
     /// Likewise of the high code; of a single value, a hash of it.
     pub(crate) high: u32,
+}
+
+impl Ord for Code {
+    fn cmp(&self, other: &Code) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| match self.rest.is_empty() && other.rest.is_empty() {
+            // So it is mostly, and a call for it costs more than all the rest.
+            true => Ordering::Equal,
+            false => self.rest.cmp(&other.rest),
+        })
+    }
+}
+
+impl PartialOrd for Code {
+    fn partial_cmp(&self, other: &Code) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Code {
