@@ -8,16 +8,31 @@ use std::collections::BinaryHeap;
 /// The most that a hull may weigh: far less than what may be told.
 const MAX_HULL: usize = 2 * MAX_GROUP;
 
-/// Merges neighbours `surplus` times, as long as the hulls match no more than `further` of the events that are to be kept off.
-/// Returns the hulls, each with what it was made of.
+/// Events that hulls should not match.
+pub(crate) struct KeptOff<'a> {
+    pub(crate) events: Vec<&'a Event>,
+    /// How many of them may be matched.
+    pub(crate) allowed: usize,
+}
+
+/// What came of merging.
+pub(crate) struct Merged {
+    /// The hulls, each with what it was made of.
+    pub(crate) hulls: Vec<(Conjunction, Vec<Conjunction>)>,
+    /// Whether it ended because of the checks.
+    pub(crate) is_checked: bool,
+}
+
+/// Merges neighbours `surplus` times: first those whose hull matches the fewest of the lessons. Ends where more of the checks
+/// would be matched than is allowed.
 ///
-/// Matches each hull of two neighbours, and three for each time, against the events.
+/// Matches each hull of two neighbours, and three for each time, against the lessons.
 pub(crate) fn merge_neighbours(
     sorted: Vec<Conjunction>,
     surplus: usize,
-    kept_off: Vec<&Event>,
-    further: usize,
-) -> Vec<(Conjunction, Vec<Conjunction>)> {
+    lessons: KeptOff<'_>,
+    checks: KeptOff<'_>,
+) -> Merged {
     let count = sorted.len();
     let place = |(index, conjunction): (usize, Conjunction)| Place {
         made_of: vec![conjunction.clone()],
@@ -27,16 +42,17 @@ pub(crate) fn merge_neighbours(
         changes: 0,
     };
     let places = sorted.into_iter().enumerate().map(place).collect();
-    let mut neighbours = Neighbours { places, kept_off, candidates: BinaryHeap::new() };
+    let mut neighbours = Neighbours { places, lessons, checks, candidates: BinaryHeap::new() };
     (0..count).for_each(|left| neighbours.propose(left));
-    neighbours.merge(surplus, further);
+    let is_checked = neighbours.merge(surplus);
     let hulls = neighbours.places.into_iter().filter(|place| place.made_of.len() > 1);
-    hulls.map(|place| (place.conjunction, place.made_of)).collect()
+    Merged { hulls: hulls.map(|place| (place.conjunction, place.made_of)).collect(), is_checked }
 }
 
 struct Neighbours<'a> {
     places: Vec<Place>,
-    kept_off: Vec<&'a Event>,
+    lessons: KeptOff<'a>,
+    checks: KeptOff<'a>,
     candidates: BinaryHeap<Reverse<Candidate>>,
 }
 
@@ -53,7 +69,7 @@ struct Place {
 /// Two neighbours, as they were; the least are merged first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    /// How many events that are to be kept off their hull matches.
+    /// How many of the lessons their hull matches.
     matched: usize,
     /// How many of their constraints the hull does not have, and how many it has with other values.
     lost: usize,
@@ -64,8 +80,22 @@ struct Candidate {
     as_of: (usize, usize),
 }
 
+impl KeptOff<'_> {
+    fn matched(&self, hull: &Conjunction) -> usize {
+        self.events.iter().filter(|event| hull.matches(event)).count()
+    }
+
+    /// Takes in that a hull is announced.
+    fn announce(&mut self, hull: &Conjunction) {
+        let before = self.events.len();
+        self.events.retain(|event| !hull.matches(event));
+        self.allowed -= before - self.events.len();
+    }
+}
+
 impl Neighbours<'_> {
-    fn merge(&mut self, mut surplus: usize, mut further: usize) {
+    /// Returns whether it ended because of the checks.
+    fn merge(&mut self, mut surplus: usize) -> bool {
         while surplus > 0
             && let Some(Reverse(candidate)) = self.candidates.pop()
         {
@@ -74,19 +104,23 @@ impl Neighbours<'_> {
                 continue;
             }
             let hull = hull(&self.places[left].conjunction, &self.places[right].conjunction);
-            let matched = self.matched(&hull);
-            if matched > further {
+            if self.lessons.matched(&hull) > self.lessons.allowed {
                 continue;
             }
-            further -= matched;
+            // Passing over it and going on would be to learn from the checks, too.
+            if self.checks.matched(&hull) > self.checks.allowed {
+                return true;
+            }
             surplus -= 1;
-            self.kept_off.retain(|event| !hull.matches(event));
+            self.lessons.announce(&hull);
+            self.checks.announce(&hull);
             self.join(left, right, hull);
             self.propose(left);
             if let Some(previous) = self.places[left].previous {
                 self.propose(previous);
             }
         }
+        false
     }
 
     /// Considers merging a place with the next.
@@ -96,7 +130,7 @@ impl Neighbours<'_> {
         let hull = hull(&a.conjunction, &b.conjunction);
         let both = || a.conjunction.constraints().iter().chain(b.conjunction.constraints());
         let candidate = Candidate {
-            matched: self.matched(&hull),
+            matched: self.lessons.matched(&hull),
             lost: both().filter(|one| hull.test(one.attribute()).is_none()).count(),
             widened: both().filter(|one| hull.test(one.attribute()).is_some_and(|test| test != one.test())).count(),
             left,
@@ -104,10 +138,6 @@ impl Neighbours<'_> {
             as_of: (a.changes, b.changes),
         };
         self.candidates.push(Reverse(candidate));
-    }
-
-    fn matched(&self, hull: &Conjunction) -> usize {
-        self.kept_off.iter().filter(|event| hull.matches(event)).count()
     }
 
     fn join(&mut self, left: usize, right: usize, hull: Conjunction) {

@@ -3,7 +3,7 @@
 use enroute_filter::{Conjunction, Event};
 
 /// How many events are kept. Each conjunction that comes or goes is matched against all of them.
-const MAX_EVENTS: usize = 256;
+pub(crate) const MAX_EVENTS: usize = 512;
 
 /// A new event takes an old one's place with a probability that falls with the number seen, but no further than to
 /// [`MAX_EVENTS`] in so many: what has not come for long is forgotten.
@@ -13,6 +13,7 @@ const MEMORY: u64 = 1 << 18;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     seen: u64,
+    drawn: u64,
     events: Vec<Sampled>,
 }
 
@@ -37,6 +38,7 @@ impl Sample {
         }
         // Built anew, it holds on neither to a payload nor to the message that it came in.
         let Ok(event) = event.to_builder().payload(Vec::new()).build() else { return };
+        self.drawn += 1;
         let (wanted, announced) = count(&event);
         let sampled = Sampled { event, wanted, announced };
         match self.events.get_mut(place as usize) {
@@ -47,6 +49,22 @@ impl Sample {
 
     pub(crate) fn len(&self) -> usize {
         self.events.len()
+    }
+
+    /// How many events were seen.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// How many events were drawn, those included whose place others have taken since.
+    pub(crate) fn drawn(&self) -> u64 {
+        self.drawn
+    }
+
+    /// The share of the events that nobody wants and that what is announced matches all the same; `None` without events.
+    pub(crate) fn false_interest(&self) -> Option<f64> {
+        let unwanted = self.unwanted_announced().count();
+        (!self.events.is_empty()).then(|| unwanted as f64 / self.events.len() as f64)
     }
 
     /// Takes in that something is wanted now.

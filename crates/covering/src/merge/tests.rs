@@ -133,10 +133,14 @@ fn run_imperfectly(pool: &[Conjunction], steps: Vec<Step>, events: &[Event], con
         }
         announcing.change(&pool[index], is_insert);
         assert!(events.iter().all(|event| announcing.announces(event) || !announcing.wants(event)));
-        let unwanted = observed.iter().filter(|event| announcing.announces(event) && !announcing.wants(event)).count();
-        let share = (!observed.is_empty()).then(|| unwanted as f64 / observed.len() as f64);
-        assert_eq!(announcing.merging.false_interest(), share);
-        assert!(share.is_none_or(|share| share <= budget.false_interest));
+        let share = |start: usize| {
+            let half: Vec<_> = observed.iter().skip(start).step_by(2).collect();
+            let unwanted = half.iter().filter(|event| announcing.announces(event) && !announcing.wants(event)).count();
+            (!half.is_empty()).then(|| unwanted as f64 / half.len() as f64)
+        };
+        let (of_lessons, of_checks) = (share(0), share(1));
+        assert_eq!(announcing.merging.false_interest(), of_checks);
+        assert!([of_lessons, of_checks].iter().flatten().all(|&share| share <= budget.false_interest));
     }
     assert!(announcing.told.is_empty());
 }
@@ -270,7 +274,7 @@ fn nothing_is_merged_on_no_evidence() {
     announcing.insert_all(&FOUR);
     announcing.assert_announces(&FOUR);
     assert_eq!(announcing.merging.false_interest(), None);
-    for _ in 0..100 {
+    for _ in 0..198 {
         announcing.merging.observe(&event(&[("e", 1)]));
     }
     announcing.insert("e = 1 AND f = 1");
@@ -288,6 +292,21 @@ fn hulls_that_match_what_nobody_wants_are_not_made() {
     assert!(!announcing.announces(&event(&[("a", 1), ("b", 2)])));
     assert_eq!(announcing.merging.false_interest(), Some(0.0));
     assert_eq!(announcing.told.len(), 4);
+}
+
+/// Each hull of two matches one of the events that nobody wants, but none twice: those that were seen say which hulls are
+/// bad, and only others, of how many.
+#[test]
+fn what_was_learnt_is_checked_with_other_events() {
+    let mut announcing = within(10, 0.1);
+    let unwanted = |index: i64| event(&[("a", index), ("b", index + 1)]);
+    let (seen, others) = (0..4_000).partition::<Vec<i64>, _>(|index| index * 2_147_483_647 % 4 == 0);
+    seen.into_iter().for_each(|index| announcing.merging.observe(&unwanted(index)));
+    (0..4_000).for_each(|value| announcing.insert(&format!("a = {value} AND b = {value}")));
+    let matched = others.iter().filter(|&&index| announcing.announces(&unwanted(index))).count();
+    let share = matched as f64 / others.len() as f64;
+    assert!((0.05..0.2).contains(&share), "{share}");
+    assert!(announcing.told.len() < 3_900, "{}", announcing.told.len());
 }
 
 #[test]
@@ -347,10 +366,10 @@ fn the_sample_forgets_what_has_not_come_for_long() {
     for _ in 0..1_000 {
         sample.observe(&old, |_| (0, 1));
     }
-    for _ in 0..1_000_000 {
+    for _ in 0..2_000_000 {
         sample.observe(&new, |_| (1, 1));
     }
     let left = sample.unwanted_announced().count();
-    assert_eq!(sample.len(), 256);
-    assert!(left < 64, "{left}");
+    assert_eq!(sample.len(), sample::MAX_EVENTS);
+    assert!(left < sample::MAX_EVENTS / 4, "{left}");
 }
