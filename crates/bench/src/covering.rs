@@ -151,12 +151,12 @@ fn timed(operations: impl IntoIterator<Item = usize>, mut operate: impl FnMut(us
     Times::of(operations.into_iter().map(time).collect())
 }
 
-fn microseconds(time: Duration) -> f64 {
+pub(crate) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
 impl Times {
-    fn of(mut times: Vec<f64>) -> Times {
+    pub(crate) fn of(mut times: Vec<f64>) -> Times {
         times.sort_unstable_by(f64::total_cmp);
         let at = |percent| percentile(&times, percent).unwrap_or_default();
         Times {

@@ -4,7 +4,7 @@
 //! - [`contender`]: the engines, and one peer ([`atree`]).
 //! - [`measure`] and [`report`]: one run of some engines on one workload.
 //! - [`churn`]: one engine whose subscriptions come and go.
-//! - [`covering`]: the covering forest.
+//! - [`covering`] and [`merging`]: the covering forest, and what is announced of its roots.
 //! - [`paper`]: the papers' experiments.
 //! - [`allocation`], [`clock`], [`machine`], [`random`]: what measuring and drawing need.
 
@@ -17,6 +17,7 @@ pub mod contender;
 pub mod covering;
 pub mod machine;
 pub mod measure;
+pub mod merging;
 pub mod paper;
 pub mod random;
 pub mod report;

@@ -9,8 +9,10 @@ use enroute_bench::contender;
 use enroute_bench::covering;
 use enroute_bench::machine::Circumstances;
 use enroute_bench::measure::{Plan, measure};
+use enroute_bench::merging;
 use enroute_bench::paper::Part;
 use enroute_bench::workload::Workload;
+use enroute_covering::{Budget, MergingConfig};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
@@ -37,6 +39,8 @@ enum Command {
     Churn(ChurnOptions),
     /// Measure the covering forest on one workload
     Covering(CoveringOptions),
+    /// Measure merging: what is announced of the forest's roots
+    Merging(MergingOptions),
     /// Do the papers' experiments again: tables and plots
     Paper(PaperOptions),
 }
@@ -120,6 +124,31 @@ struct CoveringOptions {
 }
 
 #[derive(clap::Args)]
+struct MergingOptions {
+    /// The input
+    #[arg(long, value_enum)]
+    workload: Workload,
+    /// How many subscriptions
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    subscriptions: u32,
+    /// How many events are compared when all subscriptions are there
+    #[arg(long, default_value_t = 1_000)]
+    events: usize,
+    /// Merge imperfectly, too: the most filters to announce
+    #[arg(long)]
+    filters: Option<usize>,
+    /// The most false interest of imperfect merging, as a share of the events
+    #[arg(long, default_value_t = 0.01)]
+    false_interest: f64,
+    /// Another seed gives another input
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 struct PaperOptions {
     /// The experiments, separated by commas; each has files of its own
     #[arg(long = "part", value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
@@ -179,6 +208,7 @@ fn main() -> ExitCode {
         Command::Match(options) => run_match(options),
         Command::Churn(options) => run_churn(&options),
         Command::Covering(options) => run_covering(&options),
+        Command::Merging(options) => run_merging(&options),
         Command::Paper(options) => run_paper(&options),
     };
     match result {
@@ -234,6 +264,25 @@ fn run_covering(options: &CoveringOptions) -> Result<(), String> {
         report: &report,
     })?;
     if report.differences.is_empty() { Ok(()) } else { Err("the forest is not as it should be".to_owned()) }
+}
+
+fn run_merging(options: &MergingOptions) -> Result<(), String> {
+    let circumstances = Circumstances::now();
+    let imperfect = options.filters.map(|filters| Budget { filters, false_interest: options.false_interest });
+    let plan = merging::Plan {
+        subscriptions: options.subscriptions as usize,
+        merging: MergingConfig { perfect: true, imperfect },
+        events: options.events,
+        seed: options.seed,
+    };
+    let output = Output::create(options.json.as_deref())?;
+    let report = merging::measure(&options.workload.open(options.seed), &plan);
+    println!("{circumstances}");
+    println!("workload {}, seed {}", options.workload.name(), options.seed);
+    print!("{report}");
+    let (workload, seed) = (options.workload.name(), options.seed);
+    output.write(&Document { workload, seed, circumstances: &circumstances, report: &report })?;
+    if report.differences.is_empty() { Ok(()) } else { Err("what is announced is not what is wanted".to_owned()) }
 }
 
 fn run_match(options: MatchOptions) -> Result<(), String> {
