@@ -6,7 +6,7 @@
 //! What the index relies on: a test that covers another one has a span that contains the other's, and each is among what
 //! the other's [`Span::keys_of_covering`] and [`Span::keys_of_covered`] name.
 
-use enroute_filter::{Class, NumberSet, StringSet, Test, TimeSet, Timestamp, ValueSet};
+use enroute_filter::{Class, Number, NumberSet, StringSet, Test, TimeSet, Timestamp, ValueSet};
 use std::cmp::{Ordering, Reverse};
 use std::hash::{BuildHasher, Hash};
 
@@ -18,6 +18,8 @@ const LINE_SHIFT: u32 = 29;
 
 const POINT: u8 = 0;
 const LEFT: u8 = 1;
+/// Behind all of [`Kind::Inner`].
+const HOLE: u8 = 4 + 16 + 2 * (MAX_STRING as u8 - 8) + 1;
 
 /// What the values of a test are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,11 +43,17 @@ pub(crate) enum Kind {
     Left,
     /// To the line's end: `>=`.
     Right,
-    /// All of it, perhaps with gaps: `<>`.
+    /// All of it, perhaps with several gaps.
     All,
     /// Something between, whose ends begin with so many equal hexadecimal digits and no more.
     Inner(u8),
+    /// All of it but for a hole, `<>`, the ends of which begin with so many equal digits, or more. What contains it has a hole
+    /// that it contains.
+    Hole(u8),
 }
+
+/// More equal digits of the ends of a hole are not counted.
+const MAX_HOLE_DIGITS: u8 = u8::MAX - HOLE;
 
 /// The spans of one kind on one line; their order is that of their [keys](Span::key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +70,7 @@ pub(crate) struct Code {
     rest: Box<[u8]>,
 }
 
-/// The least and the greatest code of the values that a test accepts.
+/// The least and the greatest code of the values that a test accepts; of those around a hole, of the hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) group: Group,
@@ -168,6 +176,7 @@ impl Kind {
             Kind::Right => 2,
             Kind::All => 3,
             Kind::Inner(digits) => 4 + digits,
+            Kind::Hole(digits) => HOLE + digits,
         }
     }
 }
@@ -214,42 +223,61 @@ impl Span {
     }
 
     fn of_numbers(set: &NumberSet) -> Span {
-        let mut intervals = set.intervals();
-        let (Some((low, mut high)), next) = (intervals.next(), intervals.next()) else {
-            return Span::all(Line::Number);
-        };
-        if low == high && next.is_none() {
-            return Span::point(Line::Number, Code::of_number(low.to_f64_rounded()), low);
-        }
-        high = intervals.last().or(next).map_or(high, |(_, last)| last);
-        Span::between(Line::Number, Code::of_number(low.to_f64_rounded()), Code::of_number(high.to_f64_rounded()))
+        let code = |number: Number| Code::of_number(number.to_f64_rounded());
+        let hole = |before: Number, behind: Number| Some((before.successor()?, behind.predecessor()?));
+        Span::of_intervals(Line::Number, set.intervals(), code, hole)
     }
 
     fn of_times(set: &TimeSet) -> Span {
-        let mut intervals = set.intervals();
-        let (Some((low, mut high)), next) = (intervals.next(), intervals.next()) else { return Span::all(Line::Time) };
-        if low == high && next.is_none() {
-            return Span::point(Line::Time, Code::of_time(low), low.0);
+        let hole = |before: Timestamp, behind: Timestamp| {
+            Some((Timestamp(before.0.checked_add(1)?), Timestamp(behind.0.checked_sub(1)?)))
+        };
+        Span::of_intervals(Line::Time, set.intervals(), Code::of_time, hole)
+    }
+
+    /// `hole` says the first and the last value between two values.
+    fn of_intervals<V: Copy + PartialEq + Hash>(
+        line: Line,
+        mut intervals: impl ExactSizeIterator<Item = (V, V)>,
+        code: impl Fn(V) -> Code,
+        hole: impl Fn(V, V) -> Option<(V, V)>,
+    ) -> Span {
+        let count = intervals.len();
+        let Some((low, end)) = intervals.next() else { return Span::all(line) };
+        if count == 1 && low == end {
+            return Span::point(line, code(low), low);
         }
-        high = intervals.last().or(next).map_or(high, |(_, last)| last);
-        Span::between(Line::Time, Code::of_time(low), Code::of_time(high))
+        let (start, high) = intervals.last().unwrap_or((low, end));
+        let span = Span::between(line, code(low), code(high));
+        match hole(end, start) {
+            Some((first, last)) if count == 2 && span.group.kind == Kind::All => {
+                Span::around(line, code(first), code(last))
+            }
+            _ => span,
+        }
     }
 
     fn of_strings(set: &StringSet) -> Span {
         let terms = set.terms().iter().flat_map(|term| term.within());
-        let mut hull: Option<(&str, Option<&str>)> = None;
-        let mut count = 0;
-        for (low, behind) in set.intervals().chain(terms) {
-            count += 1;
-            let (least, end) = hull.unwrap_or((low, behind));
-            hull = Some((least.min(low), end.zip(behind).map(|(a, b)| a.max(b))));
+        let intervals: Vec<(&str, Option<&str>)> = set.intervals().chain(terms).collect();
+        if let [("", Some(first)), (behind, None)] = intervals[..]
+            && set.terms().is_empty()
+        {
+            return Span::around(Line::String, Code::of_string(first), Code::of_string(behind));
         }
-        let Some((low, behind)) = hull else { return Span::all(Line::String) };
-        let is_point = count == 1 && behind.and_then(|behind| behind.strip_prefix(low)) == Some("\0");
+        let low = intervals.iter().map(|(low, _)| *low).min();
+        let behind = intervals.iter().map(|(_, behind)| *behind).max_by_key(|behind| (behind.is_none(), *behind));
+        let (Some(low), Some(behind)) = (low, behind) else { return Span::all(Line::String) };
+        let is_point = intervals.len() == 1 && behind.and_then(|behind| behind.strip_prefix(low)) == Some("\0");
         if is_point {
             return Span::point(Line::String, Code::of_string(low), low);
         }
         Span::between(Line::String, Code::of_string(low), behind.map_or_else(Code::greatest, Code::of_string))
+    }
+
+    fn around(line: Line, low: Code, high: Code) -> Span {
+        let kind = Kind::Hole(low.common_digits(&high).min(MAX_HOLE_DIGITS));
+        Span { group: Group { line, kind }, low, high, hash: 0 }
     }
 
     fn point(line: Line, code: Code, value: impl Hash) -> Span {
@@ -277,7 +305,7 @@ impl Span {
     pub(crate) fn key(self) -> Code {
         match self.group.kind {
             Kind::Left => self.high,
-            Kind::Point | Kind::Right | Kind::All | Kind::Inner(_) => self.low,
+            Kind::Point | Kind::Right | Kind::All | Kind::Inner(_) | Kind::Hole(_) => self.low,
         }
     }
 
@@ -294,16 +322,17 @@ impl Span {
             (Kind::Point, Kind::Point) => Some((self.low.clone(), self.low.clone())),
             (Kind::Left, Kind::Point | Kind::Left | Kind::Inner(_)) => Some((self.high.clone(), Code::greatest())),
             (Kind::Right, Kind::Point | Kind::Right | Kind::Inner(_)) => Some((Code::default(), self.low.clone())),
-            (Kind::All, _) => Some(everywhere()),
             // It begins in the cell that is common to both its ends, as this span does.
             (Kind::Inner(digits), Kind::Point) => Some((self.low.cell(digits), self.low.clone())),
             (Kind::Inner(digits), Kind::Inner(mine)) => {
                 (digits <= mine).then(|| (self.low.cell(digits), self.low.clone()))
             }
-            (Kind::Point, Kind::Left | Kind::Right | Kind::All | Kind::Inner(_))
-            | (Kind::Left, Kind::Right | Kind::All)
-            | (Kind::Right, Kind::Left | Kind::All)
-            | (Kind::Inner(_), Kind::Left | Kind::Right | Kind::All) => None,
+            (Kind::Hole(digits), Kind::Hole(mine)) => (digits >= mine).then(|| (self.low.clone(), self.high.clone())),
+            (Kind::All | Kind::Hole(_), _) => Some(everywhere()),
+            (Kind::Point, Kind::Left | Kind::Right | Kind::All | Kind::Inner(_) | Kind::Hole(_))
+            | (Kind::Left, Kind::Right | Kind::All | Kind::Hole(_))
+            | (Kind::Right, Kind::Left | Kind::All | Kind::Hole(_))
+            | (Kind::Inner(_), Kind::Left | Kind::Right | Kind::All | Kind::Hole(_)) => None,
         }
     }
 
@@ -318,16 +347,19 @@ impl Span {
         }
         let low_within = || Some((self.low.clone(), self.high.clone()));
         match (group.kind, kind) {
-            (Kind::Point, _) => low_within(),
+            (Kind::Hole(digits), Kind::Hole(mine)) => {
+                (digits <= mine).then(|| (self.low.cell(digits), self.low.clone()))
+            }
+            (_, Kind::All | Kind::Hole(_)) => Some(everywhere()),
+            (Kind::Point, Kind::Point | Kind::Left | Kind::Right | Kind::Inner(_)) => low_within(),
             (Kind::Left, Kind::Left) => Some((Code::default(), self.high.clone())),
             (Kind::Right, Kind::Right) => Some((self.low.clone(), Code::greatest())),
             (Kind::Inner(_), Kind::Left | Kind::Right) => low_within(),
-            (Kind::Inner(digits), Kind::Inner(mine)) if digits >= mine => low_within(),
-            (_, Kind::All) => Some(everywhere()),
+            (Kind::Inner(digits), Kind::Inner(mine)) => (digits >= mine).then(low_within).flatten(),
             (Kind::Left, Kind::Point | Kind::Right | Kind::Inner(_))
             | (Kind::Right, Kind::Point | Kind::Left | Kind::Inner(_))
-            | (Kind::All, Kind::Point | Kind::Left | Kind::Right | Kind::Inner(_))
-            | (Kind::Inner(_), Kind::Point | Kind::Inner(_)) => None,
+            | (Kind::All | Kind::Hole(_), Kind::Point | Kind::Left | Kind::Right | Kind::Inner(_))
+            | (Kind::Inner(_), Kind::Point) => None,
         }
     }
 
@@ -340,14 +372,21 @@ impl Span {
         self.group.line == other.group.line
     }
 
-    pub(crate) fn high(&self) -> &Code {
-        &self.high
+    /// The codes of its least and its greatest value.
+    pub(crate) fn ends(&self) -> (Code, Code) {
+        match self.group.kind {
+            Kind::Hole(_) => self.group.line.ends(),
+            Kind::Point | Kind::Left | Kind::Right | Kind::All | Kind::Inner(_) => {
+                (self.low.clone(), self.high.clone())
+            }
+        }
     }
 
     /// Orders spans such that each comes behind those that contain it: the line, the low end, and the high end reversed.
     pub(crate) fn wider_first(&self, other: &Span) -> Ordering {
         let line = |span: &Span| (Reverse(span.is_mixed()), span.group.line);
-        line(self).cmp(&line(other)).then_with(|| self.low.cmp(&other.low)).then_with(|| other.high.cmp(&self.high))
+        let ((low, high), (other_low, other_high)) = (self.ends(), other.ends());
+        line(self).cmp(&line(other)).then_with(|| low.cmp(&other_low)).then_with(|| other_high.cmp(&high))
     }
 
     /// The span in few bytes.
@@ -357,8 +396,8 @@ impl Span {
             return Outline { kind, low: 0, high: u32::MAX };
         }
         let short = |code: &Code| (self.group.line as u32) << LINE_SHIFT | (code.head >> 35) as u32;
-        let high = if kind == POINT { self.hash } else { short(&self.high) };
-        Outline { kind, low: short(&self.low), high }
+        let (low, high) = self.ends();
+        Outline { kind, low: short(&low), high: if kind == POINT { self.hash } else { short(&high) } }
     }
 }
 

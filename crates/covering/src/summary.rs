@@ -39,12 +39,12 @@ fn depth(tests: &[&Test]) -> usize {
     let above = usize::from(spans.first().is_some_and(Span::is_mixed));
     let lines = spans[above..].chunk_by(|a, b| a.is_on_line_of(b));
     let deepest = lines.map(|line| {
-        let mut ends: Vec<&Code> = Vec::new();
-        for span in line {
-            let length = ends.partition_point(|end| *end >= span.high());
+        let mut ends: Vec<Code> = Vec::new();
+        for (_, high) in line.iter().map(Span::ends) {
+            let length = ends.partition_point(|end| *end >= high);
             match ends.get_mut(length) {
-                Some(end) => *end = span.high(),
-                None => ends.push(span.high()),
+                Some(end) => *end = high,
+                None => ends.push(high),
             }
         }
         ends.len()

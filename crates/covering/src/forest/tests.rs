@@ -285,6 +285,18 @@ fn boxes_are_compared_with_few_others() {
     assert!(compared < 2_000, "{compared} comparisons");
 }
 
+/// None of them covers another one, and each covers all single values but one.
+#[test]
+fn what_differs_from_one_value_each_is_compared_with_few_others() {
+    let mut forest = Forest::new();
+    let compared = comparisons(|| {
+        (0..1_000).for_each(|value| drop(forest.insert(1, &single("a", Test::compare(Comparison::Ne, value)))));
+    });
+    assert_eq!(forest.root_count(), 1_000);
+    assert!(compared < 20_000, "{compared} comparisons");
+    assert!(forest.insert(1, &single("a", Test::compare(Comparison::Eq, 500))).is_empty());
+}
+
 /// Of two bounds each, the children of a root that leaves are placed without going through all pairs; nor is there much to do
 /// when those leave that take its place.
 #[test]
