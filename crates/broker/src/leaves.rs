@@ -8,7 +8,7 @@ use crate::broker::Broker;
 use crate::interest::Source;
 use crate::links::LinkCounts;
 use crate::quench::Quenched;
-use crate::received::{Changes, Received, Taken};
+use crate::received::{Received, Taken};
 use crate::told::STEPS;
 use crate::topology::ScopeView;
 use crate::waits::Asker;
@@ -263,24 +263,26 @@ impl Broker {
             }
             Taken::Step(changes) => changes,
         };
-        let asks = self.waits.asked_by_leaf(link);
-        let (Some(changes), true) = (decoded(&changes), leaf.interest.right && asks < STEPS) else {
+        let added = read_all(&changes.added);
+        let readable = added.len() == changes.added.len();
+        let good = readable && leaf.interest.right && self.waits.asked_by_leaf(link) < STEPS;
+        self.change_leaf_interest(link, added, read_all(&changes.removed), out);
+        if !good {
             let what = "an interest that cannot be read, does not come out right, or is told without waiting";
             return self.close(link, CloseReason::Violation(what.into()), out);
-        };
-        self.change_leaf_interest(link, changes, out);
+        }
         let everything = Arc::new(Filter::always());
         self.await_force(Asker::Leaf { link, step }, everything, out);
     }
 
-    fn change_leaf_interest(&mut self, link: LinkId, changes: LeafChanges, out: &mut Vec<Output>) {
+    fn change_leaf_interest(&mut self, link: LinkId, added: Vec<Known>, removed: Vec<Known>, out: &mut Vec<Output>) {
         let (mut change, mut roots) = (RootChange::default(), RootDifference::default());
-        for (conjunction, id) in changes.added {
+        for (conjunction, id) in added {
             self.clients.insert_of_leaf(link, id, &conjunction);
             roots.apply(self.interest.insert_of_leaf(id, &conjunction));
             change.added.push(Arc::new(conjunction));
         }
-        for (conjunction, id) in changes.removed {
+        for (conjunction, id) in removed {
             self.clients.remove_of_leaf(id);
             roots.apply(self.interest.remove_of_leaf(id, &conjunction));
             change.removed.push(Arc::new(conjunction));
@@ -307,25 +309,18 @@ impl Broker {
     pub(crate) fn forget_leaf(&mut self, link: LinkId, out: &mut Vec<Output>) {
         let Some(leaf) = self.leaves.remove(link) else { return };
         self.drop_waits_of_leaf(link);
-        // A set that did not come out right may hold what was never taken in; removing that does nothing.
-        let of = |(filter, id): (&AnnouncedFilter, SubscriptionId)| Some((filter.conjunction().ok()?, id));
-        let removed = leaf.interest.filters().filter_map(of).collect();
-        self.change_leaf_interest(link, LeafChanges { added: Vec::new(), removed }, out);
+        let filters: Vec<_> = leaf.interest.filters().map(|(filter, id)| (filter.clone(), id)).collect();
+        self.change_leaf_interest(link, Vec::new(), read_all(&filters), out);
         self.retire_scope_of_leaf(leaf.scope_number, &leaf.scope);
         self.on_quenching_ended(out);
         self.unsettled.scopes = true;
     }
 }
 
-/// A step of a leaf's interest, read.
-struct LeafChanges {
-    added: Vec<(Conjunction, SubscriptionId)>,
-    removed: Vec<(Conjunction, SubscriptionId)>,
-}
+/// A conjunction with the id that it is known by here.
+type Known = (Conjunction, SubscriptionId);
 
-fn decoded(changes: &Changes) -> Option<LeafChanges> {
-    let all = |list: &[(AnnouncedFilter, SubscriptionId)]| {
-        list.iter().map(|(filter, id)| Some((filter.conjunction().ok()?, *id))).collect::<Option<Vec<_>>>()
-    };
-    Some(LeafChanges { added: all(&changes.added)?, removed: all(&changes.removed)? })
+/// Those that can be read.
+fn read_all(filters: &[(AnnouncedFilter, SubscriptionId)]) -> Vec<Known> {
+    filters.iter().filter_map(|(filter, id)| Some((filter.conjunction().ok()?, *id))).collect()
 }

@@ -205,10 +205,10 @@ impl Broker {
     }
 
     /// The reachable brokers that have not said what they want of the present scope, or are still starting, and those about to
-    /// be reachable. For a leaf broker it is the uplink while it has no lease, or itself while it has no uplink.
+    /// be reachable. For a leaf broker it is the uplink while it has no lease, or itself while it has none with a path.
     pub(crate) fn unanswered(&self) -> BTreeSet<BrokerId> {
         if let Some(uplink) = &self.uplink {
-            let above = uplink.attached().map_or(self.identity.id, |parent| parent.id);
+            let above = uplink.path().first().copied().unwrap_or(self.identity.id);
             return if self.is_leased() { BTreeSet::new() } else { BTreeSet::from([above]) };
         }
         let version = self.scope.version();
@@ -238,7 +238,7 @@ impl Broker {
         if self.missing_answers.is_none() {
             let unanswered = self.unanswered();
             self.overdue.retain(|broker| unanswered.contains(broker));
-            // A leaf broker without an uplink goes on without one.
+            // A leaf broker without a path to the core goes on without one.
             let waits_for = |broker: &BrokerId| !self.overdue.contains(broker) && *broker != self.identity.id;
             let waited_for = self.starting || unanswered.iter().any(waits_for);
             self.missing_answers = Some((waited_for, self.starting || !unanswered.is_empty()));

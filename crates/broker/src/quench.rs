@@ -170,7 +170,7 @@ impl Broker {
         let Some(leaf) = self.leaves.get_mut(link) else { return };
         let (scope, own, table) = (&leaf.scope, &leaf.interest, leaf.table);
         let Some(Quenched { told, everything, .. }) = &mut leaf.quenched else { return };
-        if told.filters() > table as u64 && !*everything {
+        if told.filters_next() > table as u64 && !*everything {
             told.tell_whole(told.scope_version);
         }
         let of_others = |(filter, wanted): &(&AnnouncedFilter, &Wanted)| {

@@ -24,7 +24,7 @@ pub(crate) enum Taken {
     Part,
     /// A step is complete; whether the set is right now, [`Received::right`] says.
     Step(Changes),
-    /// There are more filters than allowed: the set cannot be used any more.
+    /// There would be more filters than allowed: the set is as it was, and cannot be used any more.
     TooMany,
 }
 
@@ -71,6 +71,11 @@ impl Received {
             return Taken::Part;
         }
         let (added, removed) = std::mem::take(&mut self.staged);
+        let kept = if interest.whole { 0 } else { self.filters.len() };
+        if (kept + added.len()).saturating_sub(removed.len()) > limit {
+            self.right = false;
+            return Taken::TooMany;
+        }
         // Of a whole, what is not in it goes; adds come before removes either way.
         let gone = if interest.whole {
             let kept: BTreeSet<&AnnouncedFilter> = added.iter().collect();
@@ -86,8 +91,8 @@ impl Received {
             changes.removed.extend(self.remove(&filter).map(|id| (filter, id)));
         }
         self.scope_version = interest.scope_version;
-        self.right = self.digest == interest.digest && self.filters.len() <= limit;
-        if self.filters.len() > limit { Taken::TooMany } else { Taken::Step(changes) }
+        self.right = self.digest == interest.digest;
+        Taken::Step(changes)
     }
 
     /// Adds a filter, and gives its id if it is new.

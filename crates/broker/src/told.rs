@@ -46,6 +46,12 @@ impl Told {
         self.filters
     }
 
+    /// How many filters it will have been told with the next step.
+    pub(crate) fn filters_next(&self) -> u64 {
+        let added = self.gathered.values().filter(|&&is_added| is_added).count() as u64;
+        (self.filters + added).saturating_sub(self.gathered.len() as u64 - added)
+    }
+
     /// How many steps are not acknowledged.
     pub(crate) fn under_way(&self) -> usize {
         self.under_way.len()

@@ -100,7 +100,12 @@ impl Waits {
 impl Broker {
     /// Answers a subscription when it is in force.
     pub(crate) fn await_force(&mut self, asker: Asker, filter: Arc<Filter>, out: &mut Vec<Output>) {
-        let deadline = self.now + self.config.subscribe_wait;
+        let wait = match asker {
+            Asker::Client(..) => self.config.subscribe_wait,
+            // So that a leaf hears who is missing before its own wait runs out.
+            Asker::Leaf { .. } => self.config.subscribe_wait * 3 / 4,
+        };
+        let deadline = self.now + wait;
         let until = Until::Held { filter, version: self.announcements.version, missing: BTreeSet::new() };
         let number = self.waits.insert(Wait { asker, deadline, until });
         self.check_wait(number, out);

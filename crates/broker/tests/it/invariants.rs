@@ -277,7 +277,7 @@ fn an_identity_used_twice_is_found_out() {
 }
 
 /// A broker that is linked to `to` and in sync with it, but says nothing by itself; gives its id and the link.
-fn link_mute(world: &mut World, to: BrokerId) -> (BrokerId, LinkId) {
+pub(crate) fn link_mute(world: &mut World, to: BrokerId) -> (BrokerId, LinkId) {
     let mute = BrokerId::of_peer("mute");
     let link = LinkId(500);
     let neighbour = Neighbour {
@@ -302,7 +302,7 @@ fn link_mute(world: &mut World, to: BrokerId) -> (BrokerId, LinkId) {
 }
 
 /// The mute broker's link state, which lists its link.
-fn mute_link_state(world: &World, mute: BrokerId, to: BrokerId) -> Message {
+pub(crate) fn mute_link_state(world: &World, mute: BrokerId, to: BrokerId) -> Message {
     let nonce = world.brokers[&to].link_nonce(mute).expect("a link");
     Message::LinkState(Arc::new(LinkState {
         origin: mute,
