@@ -103,7 +103,7 @@ impl Broker {
             let new = || Wanted { conjunction: Arc::new(conjunction.clone()), sources: 0 };
             wanted.entry(AnnouncedFilter::of(conjunction)).or_insert_with(new).sources += 1;
         };
-        self.interest.clients().roots().for_each(|root| add(root));
+        self.interest.clients().roots().for_each(&mut add);
         let of_leaves = self.leaves.iter().flat_map(|(_, leaf)| leaf.interest.filters());
         let of_uplink = self.uplink.iter().flat_map(|uplink| uplink.others.filters());
         let announced = of_leaves.chain(of_uplink).map(|(filter, _)| filter).chain(self.remote.filters());

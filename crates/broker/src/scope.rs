@@ -60,7 +60,7 @@ impl OwnScope {
         if self.anything > 0 {
             return Scope::Anything;
         }
-        let roots: Vec<AnnouncedFilter> = self.forest.roots().map(|root| AnnouncedFilter::of(root)).collect();
+        let roots: Vec<AnnouncedFilter> = self.forest.roots().map(AnnouncedFilter::of).collect();
         let bytes: usize = roots.iter().map(|root| root.0.len()).sum();
         match roots.len() {
             0 => Scope::Nobody,
