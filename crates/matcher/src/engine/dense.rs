@@ -1,22 +1,32 @@
 //! The dense case: entries without a key that events seldom have, as bitmaps of failure.
 //!
 //! For each slot and each *bucket* of its cells there is a bitmap of the entries that fail if the event's value lies there; a
-//! further one is for events without a value. The bitmaps that an event selects, one for each slot, are united, and what is in none of
-//! them is tested in its row. An entry costs nothing in slots it says nothing about, and its bits are 32 for each slot.
+//! further one is for events without a value. The bitmaps that an event selects, one for each slot, are united. What is in none of
+//! them is compared cell by cell with its [`Record`], and where that leaves a doubt, tested in its row. An entry costs nothing in
+//! slots it says nothing about, and its bits are 33 for each slot.
 
+use super::blocks::Whose;
 use super::keys::Weighed;
+use super::lists::SURE;
 use super::reading::Reading;
 use super::rows::Rows;
-use super::simd::{STRIP, unite};
+use super::simd::{STRIP, prefetch, unite};
+use crate::SubscriptionId;
 use std::mem::size_of;
 
-/// The entries of a tile. Bitmaps of one tile lie together, so that an update touches few pages.
-const TILE: usize = 4096;
+/// The entries of a tile. Its bitmaps are long enough to be read in long runs, and few enough that an update touches few pages.
+const TILE: usize = 16_384;
 const WORDS: usize = TILE / 64;
 /// Buckets of eight cells, and the one of absence, which is the last.
 const BUCKETS: usize = 33;
 /// The most slots with bitmaps; predicates on others are tested in the row.
-const MOST_SLOTS: usize = 64;
+const MOST_SLOTS: usize = 27;
+/// Where a record says whether it says everything.
+const WHOLE: usize = MOST_SLOTS;
+/// Where a record has the id.
+const ID: usize = 28;
+/// The first cell and the span of what every cell is strictly inside of, absence too; there are no cells 254 and 255.
+const ANY: (u8, u8) = (255, 255);
 
 /// The entries without a good key, as seen through the lenses of one parity.
 #[derive(Clone, Debug, Default)]
@@ -29,13 +39,107 @@ pub(super) struct Dense {
 #[derive(Clone, Debug, Default)]
 struct Tile {
     rows: Vec<u32>,
+    records: Vec<Record>,
     /// By view, as far as the tile has entries that say something about it: a bitmap for each bucket.
     failing: Vec<Box<[u64]>>,
+}
+
+/// An entry in one cache line: by view, and behind that for whether this is all there is to say, the first cell and the span of
+/// those it may be true in; then one half each of its subscription's id.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Record {
+    firsts: [u8; 32],
+    spans: [u8; 32],
+}
+
+impl Record {
+    fn new(whose: Whose) -> Record {
+        let mut record = Record { firsts: [ANY.0; 32], spans: [ANY.1; 32] };
+        match whose {
+            Whose::Only(SubscriptionId(id)) => {
+                record.firsts[ID..].copy_from_slice(&((id >> 32) as u32).to_le_bytes());
+                record.spans[ID..].copy_from_slice(&(id as u32).to_le_bytes());
+            }
+            Whose::Group(_) | Whose::Unsaid => record.leave_doubt(),
+        }
+        record
+    }
+
+    /// Notes that only the row says everything.
+    fn leave_doubt(&mut self) {
+        self.firsts[WHOLE] = 0;
+    }
+
+    fn id(&self) -> SubscriptionId {
+        let half = |bytes: &[u8; 32]| u32::from_le_bytes([bytes[ID], bytes[ID + 1], bytes[ID + 2], bytes[ID + 3]]);
+        SubscriptionId(u64::from(half(&self.firsts)) << 32 | u64::from(half(&self.spans)))
+    }
+
+    /// Whether an event with these cells may match, and whether it does for sure.
+    #[inline]
+    fn judge(&self, cells: &[u8; 32]) -> (bool, bool) {
+        let (mut fails, mut doubts) = (0_u8, 0_u8);
+        for (lane, cell) in cells.iter().enumerate() {
+            let distance = cell.wrapping_sub(self.firsts[lane]);
+            let is_used = if lane < ID { u8::MAX } else { 0 };
+            fails |= if distance > self.spans[lane] { is_used } else { 0 };
+            doubts |= if distance == 0 || distance >= self.spans[lane] { is_used } else { 0 };
+        }
+        (fails == 0, fails | doubts == 0)
+    }
+
+    /// The buckets in which the predicate on a view may be true, as bits.
+    fn passing(&self, view: usize) -> u64 {
+        let (first, span) = (self.firsts[view], self.spans[view]);
+        if (first, span) == ANY {
+            return u64::MAX;
+        }
+        if (first, span) == (0, 0) {
+            return 1 << (BUCKETS - 1);
+        }
+        let (first, last) = (u32::from(first), u32::from(first) + u32::from(span));
+        let run = |first: u32, last: u32| {
+            let (first, last) = (bucket(first.max(1) as u8), bucket(last.max(1) as u8));
+            (u64::MAX >> (63 - (last - first))) << first
+        };
+        if last > 255 {
+            // Around the end, through absence, which this never allows.
+            return run(first, 255) | if last > 256 { run(1, last - 256) } else { 0 };
+        }
+        run(first, last)
+    }
+
+    /// The buckets in which it fails.
+    fn failing(&self, view: usize) -> impl Iterator<Item = usize> + use<> {
+        let mut left = !self.passing(view) & ((1 << BUCKETS) - 1);
+        std::iter::from_fn(move || {
+            let bucket = left.trailing_zeros() as usize;
+            (left != 0).then(|| {
+                left &= left - 1;
+                bucket
+            })
+        })
+    }
 }
 
 #[inline]
 fn bucket(cell: u8) -> usize {
     if cell == 0 { BUCKETS - 1 } else { (cell as usize - 1) / 8 }
+}
+
+impl Tile {
+    /// Flips the bits of a place in the bitmaps of all that a record says; `views` is how many views there are.
+    fn flip(&mut self, place: usize, record: &Record, views: usize) {
+        for view in 0..views {
+            for bucket in record.failing(view) {
+                if self.failing.len() <= view {
+                    self.failing.resize_with(view + 1, || vec![0; BUCKETS * WORDS].into());
+                }
+                self.failing[view][bucket * WORDS + place / 64] ^= 1 << (place % 64);
+            }
+        }
+    }
 }
 
 impl Dense {
@@ -49,13 +153,10 @@ impl Dense {
 
     /// Adds an entry, and notes its place in its row.
     pub(super) fn insert(&mut self, row: u32, weighed: &[Weighed], rows: &mut Rows) {
-        rows.header_mut(row)[4] = self.len() as u32;
-        if self.tiles.last().is_none_or(|last| last.rows.len() == TILE) {
-            self.tiles.push(Tile::default());
-        }
-        let tile = self.tiles.last_mut().expect("one was just made, if there was none");
-        let place = tile.rows.len();
-        tile.rows.push(row);
+        let place = self.len();
+        let header = rows.header_mut(row);
+        header[4] = place as u32;
+        let mut record = Record::new(Whose::of(header));
         for weighed in weighed {
             let number = match self.views.iter().position(|&view| view == weighed.view) {
                 Some(number) => number,
@@ -63,86 +164,81 @@ impl Dense {
                     self.views.push(weighed.view);
                     self.views.len() - 1
                 }
-                None => continue,
+                None => {
+                    record.leave_doubt();
+                    continue;
+                }
             };
-            while tile.failing.len() <= number {
-                tile.failing.push(vec![0; BUCKETS * WORDS].into());
-            }
-            let passing = passing(weighed);
-            for bucket in (0..BUCKETS).filter(|bucket| passing >> bucket & 1 == 0) {
-                tile.failing[number][bucket * WORDS + place / 64] |= 1 << (place % 64);
+            (record.firsts[number], record.spans[number]) = weighed.cells();
+            if !weighed.is_range() {
+                record.leave_doubt();
             }
         }
+        if self.tiles.last().is_none_or(|last| last.rows.len() == TILE) {
+            self.tiles.push(Tile::default());
+        }
+        let tile = self.tiles.last_mut().expect("one was just made, if there was none");
+        tile.flip(place % TILE, &record, self.views.len());
+        tile.rows.push(row);
+        tile.records.push(record);
     }
 
     /// Removes the entry at a place; the last one takes it.
     pub(super) fn remove(&mut self, place: usize, rows: &mut Rows) {
-        let (tile, inside) = (place / TILE, place % TILE);
-        let last_tile = self.tiles.len() - 1;
-        let row = self.tiles[last_tile].rows.pop().expect("no tile is empty");
-        let last = self.tiles[last_tile].rows.len();
-        let is_same = (tile, inside) == (last_tile, last);
-        if !is_same {
-            self.tiles[tile].rows[inside] = row;
-            rows.header_mut(row)[4] = place as u32;
-        }
-        for number in 0..self.views.len() {
-            for bucket in 0..BUCKETS {
-                let take = |tile: &mut Tile| {
-                    let Some(failing) = tile.failing.get_mut(number) else { return 0 };
-                    let word = &mut failing[bucket * WORDS + last / 64];
-                    let bit = *word >> (last % 64) & 1;
-                    *word &= !(1 << (last % 64));
-                    bit
-                };
-                let bit = take(&mut self.tiles[last_tile]);
-                let target = &mut self.tiles[tile];
-                if !is_same && target.failing.len() <= number && bit == 1 {
-                    target.failing.resize_with(number + 1, || vec![0; BUCKETS * WORDS].into());
-                }
-                if !is_same && let Some(failing) = target.failing.get_mut(number) {
-                    let word = &mut failing[bucket * WORDS + inside / 64];
-                    *word = *word & !(1 << (inside % 64)) | bit << (inside % 64);
-                }
-            }
-        }
-        if self.tiles[last_tile].rows.is_empty() {
+        let views = self.views.len();
+        let last_tile = self.tiles.last_mut().expect("there is an entry to remove");
+        let (row, record) = last_tile.rows.pop().zip(last_tile.records.pop()).expect("no tile is empty");
+        last_tile.flip(last_tile.rows.len(), &record, views);
+        if last_tile.rows.is_empty() {
             self.tiles.pop();
+        }
+        if place < self.len() {
+            let (tile, inside) = (&mut self.tiles[place / TILE], place % TILE);
+            let removed = std::mem::replace(&mut tile.records[inside], record);
+            tile.flip(inside, &removed, views);
+            tile.flip(inside, &record, views);
+            tile.rows[inside] = row;
+            rows.header_mut(row)[4] = place as u32;
         }
         if self.tiles.is_empty() {
             *self = Dense::default();
         }
     }
 
-    /// Appends the rows that the event may match.
+    /// Notes that it takes the row to know whose an entry is.
+    pub(super) fn forget_whose(&mut self, place: usize) {
+        self.tiles[place / TILE].records[place % TILE].leave_doubt();
+    }
+
+    /// Appends the rows that the event may match, with [`SURE`] if it does. If ids are wanted, they are noted instead where there is
+    /// no doubt.
     pub(super) fn candidates(&self, reading: &mut Reading) {
-        let Reading { cells, candidates, .. } = reading;
-        let mut buckets = [0; MOST_SLOTS];
-        for (place, &view) in buckets.iter_mut().zip(&self.views) {
-            *place = bucket(cells[view as usize]);
+        let mut cells = [0; 32];
+        for (cell, &view) in cells.iter_mut().zip(&self.views) {
+            *cell = reading.cells[view as usize];
         }
+        let mut places = std::mem::take(&mut reading.places);
         for tile in &self.tiles {
-            let words = tile.rows.len().div_ceil(64);
-            let mut bitmaps: [&[u64]; MOST_SLOTS] = [&[]; MOST_SLOTS];
-            for ((bitmap, bitmaps), &bucket) in bitmaps.iter_mut().zip(&tile.failing).zip(&buckets) {
-                *bitmap = &bitmaps[bucket * WORDS..][..WORDS];
-            }
-            let mut failing = [0_u64; WORDS];
-            unite(&mut failing[..words.next_multiple_of(STRIP)], &bitmaps[..tile.failing.len()]);
-            for (number, failing) in failing[..words].iter().enumerate() {
-                let count = (tile.rows.len() - number * 64).min(64);
-                let mut left = !failing & (u64::MAX >> (64 - count));
-                while left != 0 {
-                    candidates.push(tile.rows[number * 64 + left.trailing_zeros() as usize]);
-                    left &= left - 1;
+            places.clear();
+            tile.survivors(&cells, &mut places);
+            for &place in &places {
+                let (record, row) = (&tile.records[place as usize], tile.rows[place as usize]);
+                match record.judge(&cells) {
+                    (false, _) => {}
+                    (true, false) => reading.candidates.push(row),
+                    (true, true) if reading.has_inexact => reading.candidates.push(row),
+                    (true, true) if reading.wants_ids => reading.ids.push(record.id()),
+                    (true, true) => reading.candidates.push(row | SURE),
                 }
             }
         }
+        reading.places = places;
     }
 
     pub(super) fn memory_usage(&self) -> usize {
         let tile = |tile: &Tile| {
             tile.rows.capacity() * size_of::<u32>()
+                + tile.records.capacity() * size_of::<Record>()
                 + tile.failing.capacity() * size_of::<Box<[u64]>>()
                 + tile.failing.len() * BUCKETS * WORDS * size_of::<u64>()
         };
@@ -152,19 +248,26 @@ impl Dense {
     }
 }
 
-/// The buckets in which the predicate may be true, as bits.
-fn passing(weighed: &Weighed) -> u64 {
-    if weighed.is_absence() {
-        return 1 << (BUCKETS - 1);
+impl Tile {
+    /// Appends the places of entries that are in none of the bitmaps that an event with these cells selects, and asks the processor
+    /// for their records.
+    fn survivors(&self, cells: &[u8; 32], places: &mut Vec<u32>) {
+        let words = self.rows.len().div_ceil(64);
+        let mut bitmaps: [&[u64]; MOST_SLOTS] = [&[]; MOST_SLOTS];
+        for ((bitmap, bitmaps), &cell) in bitmaps.iter_mut().zip(&self.failing).zip(cells) {
+            *bitmap = &bitmaps[bucket(cell) * WORDS..][..WORDS];
+        }
+        let mut failing = [0_u64; WORDS];
+        unite(&mut failing[..words.next_multiple_of(STRIP)], &bitmaps[..self.failing.len()]);
+        for (number, failing) in failing[..words].iter().enumerate() {
+            let count = (self.rows.len() - number * 64).min(64);
+            let mut left = !failing & (u64::MAX >> (64 - count));
+            while left != 0 {
+                let place = number * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                prefetch(&self.records[place]);
+                places.push(place as u32);
+            }
+        }
     }
-    let (first, last) = (u32::from(weighed.first), u32::from(weighed.first) + u32::from(weighed.span));
-    let run = |first: u32, last: u32| {
-        let (first, last) = (bucket(first.max(1) as u8), bucket(last.max(1) as u8));
-        (u64::MAX >> (63 - (last - first))) << first
-    };
-    if last > 255 {
-        // Around the end, through absence, which this never allows.
-        return run(first, 255) | if last > 256 { run(1, last - 256) } else { 0 };
-    }
-    run(first, last)
 }

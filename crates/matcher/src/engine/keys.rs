@@ -144,7 +144,7 @@ impl Weighed {
         Weighed { predicate, view, first, span, positions, present, truth: truth.clamp(0.0001, 1.0) }
     }
 
-    pub(super) fn is_absence(&self) -> bool {
+    fn is_absence(&self) -> bool {
         self.predicate.kind == Kind::Absent
     }
 
@@ -183,13 +183,17 @@ impl Weighed {
         Some((Choice::Cell(self.view, key_cell), self.present * lens.probability(first, last)))
     }
 
+    /// The first of its cells and the span. Where there is no end above, as far as can be, so that no value is at it.
+    pub(super) fn cells(&self) -> (u8, u8) {
+        let [first, span] = self.positions;
+        let is_open = self.is_range() && first + span == u16::MAX;
+        (self.first, if is_open { u8::MAX - self.first } else { self.span })
+    }
+
     /// The test of its cells as one word: view (16 bits), first cell, span. What does not fit is always true.
     pub(super) fn word(&self) -> u32 {
-        let [first, span] = self.positions;
-        // Above all there is no end that a value could be at.
-        let is_open = self.is_range() && first + span == u16::MAX;
-        let span = if is_open { u8::MAX - self.first } else { self.span };
-        if self.view < 1 << 16 { self.view << 16 | u32::from(self.first) << 8 | u32::from(span) } else { ALWAYS }
+        let (first, span) = self.cells();
+        if self.view < 1 << 16 { self.view << 16 | u32::from(first) << 8 | u32::from(span) } else { ALWAYS }
     }
 
     /// Whether what lies strictly inside of its cells or positions surely satisfies it.

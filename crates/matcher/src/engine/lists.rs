@@ -5,13 +5,14 @@
 
 use super::blocks::Whose;
 use super::columns::Group;
+use super::flat::{Flat, Item};
 use super::keys::{ALWAYS, passes};
 use super::pages::Pages;
 use super::reading::Reading;
 use super::rows::Rows;
 use super::shapes::Shape;
 use super::singles::{Single, Singles};
-use super::table::{Table, hash_number};
+use super::table::hash_number;
 use crate::SubscriptionId;
 use std::mem::size_of;
 
@@ -27,13 +28,17 @@ const PLACE_BITS: u32 = 20;
 /// Lists have groups from this length on.
 const LEAST_LIST: usize = 16;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Posting {
     key: u64,
     /// A row with [`INLINE`], or the number of a list.
     list: u32,
     /// The first word of the row that stands here.
     word: u32,
+}
+
+impl Item for Posting {
+    const VACANT: Posting = Posting { key: u64::MAX, list: u32::MAX, word: 0 };
 }
 
 /// The entries under one key.
@@ -79,7 +84,7 @@ impl List {
 /// All subscription lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lists {
-    postings: Table<Posting>,
+    postings: Flat<Posting>,
     lists: Pages<List>,
     secret: u64,
 }
@@ -139,8 +144,7 @@ impl Lists {
     /// Notes that an entry is a group's now, of subscriptions.
     pub(super) fn set_shared(&mut self, key: u64, place: u32, subscribers: u32) {
         let hash = self.hash(key);
-        // What is in bitmaps is in no list.
-        let Some(posting) = self.postings.find(hash, |posting| posting.key == key) else { return };
+        let posting = self.postings.find(hash, |posting| posting.key == key).expect("every entry is posted");
         if place & GROUPED != 0 {
             let group = (place >> PLACE_BITS & ((1 << GROUP_BITS) - 1)) as usize;
             self.lists[posting.list].groups[group].set_shared((place & ((1 << PLACE_BITS) - 1)) as usize, subscribers);
@@ -153,10 +157,10 @@ impl Lists {
     pub(super) fn remove(&mut self, row: u32, rows: &mut Rows) {
         let header = *rows.header_mut(row);
         let key = u64::from(header[2]) << 32 | u64::from(header[3]);
-        let hash = self.hash(key);
+        let (hash, secret) = (self.hash(key), self.secret);
         let posting = self.postings.find_mut(hash, |posting| posting.key == key).expect("every entry is posted");
         if posting.list & INLINE != 0 {
-            self.postings.remove(hash, |posting| posting.key == key);
+            self.postings.remove(hash, |posting| posting.key == key, |posting| hash_number(posting.key, secret));
             return;
         }
         let number = posting.list;
@@ -179,7 +183,7 @@ impl Lists {
         }
         match (list.singles.len(), list.grouped) {
             (0, 0) => {
-                self.postings.remove(hash, |posting| posting.key == key);
+                self.postings.remove(hash, |posting| posting.key == key, |posting| hash_number(posting.key, secret));
             }
             (1, 0) => {
                 *posting = Posting { key, list: list.singles.row(0) | INLINE, word: list.singles.first_word(0) };
@@ -190,24 +194,27 @@ impl Lists {
         self.lists.vacate(number);
     }
 
-    /// Looks a key of the event up. An entry that stands there alone becomes a candidate; a list is noted, to be scanned with all
-    /// others ([`Lists::scan`]), when what it needs has come from memory.
+    /// Notes a key of the event, to be looked up with all others ([`Lists::scan`]), when what that needs has come from memory.
     #[inline]
-    pub(super) fn look_up(&self, key: u64, is_key_sure: bool, reading: &mut Reading) {
-        let Some(posting) = self.postings.find(self.hash(key), |posting| posting.key == key) else { return };
-        if posting.list & INLINE != 0 {
-            if passes(posting.word, &reading.cells) {
-                reading.candidates.push(posting.list & !INLINE);
-            }
-            return;
-        }
-        super::simd::prefetch(&self.lists[posting.list]);
-        reading.lists.push((posting.list, is_key_sure));
+    pub(super) fn ask(&self, key: u64, is_key_sure: bool, reading: &mut Reading) {
+        let hash = self.hash(key);
+        self.postings.prefetch(hash);
+        reading.asked.push((hash, key, is_key_sure));
     }
 
-    /// Appends the rows in the noted lists that the event may match; marked [`SURE`] if it does, provided that the key leaves no
+    /// Appends the rows under the noted keys that the event may match; marked [`SURE`] if it does, provided that the key leaves no
     /// doubt.
     pub(super) fn scan(&self, reading: &mut Reading) {
+        for place in 0..reading.asked.len() {
+            let (hash, key, is_key_sure) = reading.asked[place];
+            let Some(posting) = self.postings.find(hash, |posting| posting.key == key) else { continue };
+            if posting.list & INLINE == 0 {
+                super::simd::prefetch(&self.lists[posting.list]);
+                reading.lists.push((posting.list, is_key_sure));
+            } else if passes(posting.word, &reading.cells) {
+                reading.candidates.push(posting.list & !INLINE);
+            }
+        }
         for &(number, _) in &reading.lists {
             self.lists[number].singles.prefetch();
         }
@@ -215,6 +222,11 @@ impl Lists {
             let (number, is_key_sure) = reading.lists[place];
             self.lists[number].scan(is_key_sure, reading);
         }
+    }
+
+    /// Asks the processor for what removing an entry under this key will need.
+    pub(super) fn prefetch(&self, key: u64) {
+        self.postings.prefetch(self.hash(key));
     }
 
     pub(super) fn memory_usage(&self) -> usize {

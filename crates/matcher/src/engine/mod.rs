@@ -9,7 +9,7 @@
 //!   the order of values in 32 bits ([`codes`]); where codes are equal, lower bits decide. Strings that operands name have codes
 //!   of their own ([`dictionary`]). What codes cannot say is a test, stored once ([`sets`]). Tests of patterns are
 //!   slots, found by the pieces of text they need ([`patterns`]). [`translate`] says what becomes what.
-//! - **Statistics.** Each slot has a *lens* that divides its codes into at most 255 *cells* of about equal probability
+//! - **Statistics.** Each slot has a *lens* that divides its codes into at most 253 *cells* of about equal probability
 //!   ([`statistics`]), at first by what operands say, then by what events have.
 //! - **Keys.** The paper lists an entry under an attribute that each match contains. Here it is listed under a predicate that each
 //!   match satisfies, the one that events seldom do: under its code if it allows one only, else under a cell, or a run of
@@ -20,7 +20,7 @@
 //!   left is tested in its row ([`reading`]).
 //! - **The dense case.** An entry all of whose predicates are likely is not listed at all, but has its bits in bitmaps of
 //!   what fails ([`dense`]).
-//! - **No rebuild.** Tables, arenas and lists grow piece by piece ([`table`], [`pages`]); removing moves the last entry of a list
+//! - **No rebuild.** Tables, arenas and lists grow piece by piece ([`table`], [`flat`], [`pages`]); removing moves the last entry of a list
 //!   into the gap. When lenses no longer fit what is seen, or the number of entries has grown by a factor of four, new lenses
 //!   are made and entries placed anew, a few with each insert ([`placement`]).
 //!
@@ -32,6 +32,7 @@ mod codes;
 mod columns;
 mod dense;
 mod dictionary;
+mod flat;
 mod keys;
 mod lists;
 mod pages;
@@ -55,6 +56,7 @@ mod translate;
 use crate::{Owner, Scratch, SubscriptionId};
 use dense::Dense;
 use enroute_filter::{Conjunction, Event, Filter};
+use flat::Flat;
 use keys::{keys_of, view};
 use lists::{Lists, SURE};
 use reading::Generations;
@@ -65,7 +67,7 @@ use slots::Slots;
 use statistics::{Observations, Popularity};
 use std::sync::{Mutex, PoisonError};
 use subscribers::{Group, Subscribers};
-use table::{Table, hash_number};
+use table::hash_number;
 use translate::Translator;
 
 /// How many rows ahead the processor is told what will be needed.
@@ -82,7 +84,7 @@ pub struct Enindex {
     rows: Rows,
     row_count: usize,
     /// A piece of the hash of an entry's predicates, and its row.
-    by_predicates: Table<(u32, u32)>,
+    by_predicates: Flat<(u32, u32)>,
     lists: Lists,
     unkeyed: usize,
     /// By parity of the lenses.
@@ -109,7 +111,7 @@ impl Default for Enindex {
             sets: Sets::new(secret),
             rows: Rows::default(),
             row_count: 0,
-            by_predicates: Table::default(),
+            by_predicates: Flat::default(),
             lists: Lists::new(secret),
             unkeyed: 0,
             dense: Default::default(),
@@ -200,7 +202,11 @@ impl Enindex {
             group.add(header[0], (header[5] & ALONE != 0).then(|| rows::id(header)), header[1]);
             header[0] = self.subscribers.groups.insert(group) | SHARED;
             let key = u64::from(header[2]) << 32 | u64::from(header[3]);
-            self.lists.set_shared(key, header[4], header[0] & !SHARED);
+            if key >> 32 == keys::DENSE >> 32 {
+                self.dense[(key & 1) as usize].forget_whose(header[4] as usize);
+            } else {
+                self.lists.set_shared(key, header[4], header[0] & !SHARED);
+            }
         }
         let number = header[0] & !SHARED;
         let only = (flags & ALONE != 0).then(|| self.subscribers.id(subscription));
@@ -235,9 +241,11 @@ impl Enindex {
             self.subscribers.groups[number] = Group::default();
             self.subscribers.groups.vacate(number);
         }
-        let predicates: Vec<Predicate> = predicates(self.rows.row(row)).collect();
+        let row_words = self.rows.row(row);
+        self.lists.prefetch(u64::from(row_words[2]) << 32 | u64::from(row_words[3]));
+        let predicates: Vec<Predicate> = predicates(row_words).collect();
         let piece = self.piece(predicates.iter().copied());
-        self.by_predicates.remove(spread(piece), |&(_, other)| other == row);
+        self.by_predicates.remove(spread(piece), |&(_, other)| other == row, |&(piece, _)| spread(piece));
         self.displace(row);
         self.rows.remove(row);
         self.row_count -= 1;
@@ -314,7 +322,7 @@ impl Enindex {
     fn gather(&self, event: &Event, reading: &mut Reading, scratch: &mut Scratch) {
         reading.read(event, &self.slots, &self.sets, self.generations);
         if self.unkeyed > 0 {
-            self.lists.look_up(keys::UNKEYED, true, reading);
+            self.lists.ask(keys::UNKEYED, true, reading);
         }
         for dense in self.dense.iter().filter(|dense| !dense.is_empty()) {
             dense.candidates(reading);
@@ -325,13 +333,13 @@ impl Enindex {
             if slot.equalities > 0 {
                 let key = reading.keys[number as usize];
                 let code = codes::code_of(key);
-                self.lists.look_up(keys::equality(number, code), reading.is_short(slot.aspect, key), reading);
+                self.lists.ask(keys::equality(number, code), reading.is_short(slot.aspect, key), reading);
             }
             for (parity, lens) in (0..).zip(&slot.lenses) {
                 if self.generations.is_live(lens.generation, parity) {
                     let view = view(number, parity);
                     for key in keys_of(lens, view, reading.cells[view as usize]) {
-                        self.lists.look_up(key, true, reading);
+                        self.lists.ask(key, true, reading);
                     }
                 }
             }

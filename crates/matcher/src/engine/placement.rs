@@ -22,7 +22,7 @@ const LEAST_UPDATES: usize = 256;
 /// Keys that events have more often than this are worse than bitmaps.
 const DENSE_FROM: f32 = 0.1;
 /// Among fewer entries there are no bitmaps.
-const FEWEST_DENSE: usize = 2048;
+const FEWEST_DENSE: usize = 4096;
 /// Shapes of at least so many entries are frequent.
 const FREQUENT: f32 = 256.0;
 /// Drift is looked for once so many events were observed.

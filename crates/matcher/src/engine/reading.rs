@@ -24,6 +24,8 @@ pub(crate) struct Reading {
     pub(super) has_inexact: bool,
     /// Rows that the event may match.
     pub(super) candidates: Vec<u32>,
+    /// Keys to be looked up: hash, key, and whether it leaves no doubt.
+    pub(super) asked: Vec<(u64, u64, bool)>,
     /// Lists to be scanned, and whether their keys leave no doubt.
     pub(super) lists: Vec<(u32, bool)>,
     /// Whether ids of subscriptions are wanted, rather than owners.
@@ -157,6 +159,7 @@ impl Reading {
         self.candidates.clear();
         self.ids.clear();
         self.groups.clear();
+        self.asked.clear();
         self.lists.clear();
         self.has_inexact = false;
     }

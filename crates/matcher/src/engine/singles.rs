@@ -121,9 +121,8 @@ impl Singles {
     /// Asks the processor for what a scan begins with.
     #[inline]
     pub(super) fn prefetch(&self) {
-        if let Some(first) = self.words.first() {
-            super::simd::prefetch(first);
-        }
+        const LINE: usize = 16;
+        self.words[..(self.len() * HEAD).min(4 * LINE)].iter().step_by(LINE).for_each(super::simd::prefetch);
     }
 
     /// Appends the rows of entries that the event may match, with [`SURE`] if it does, provided that the key leaves no doubt. If

@@ -8,8 +8,8 @@ use std::mem::size_of;
 pub(super) const ENOUGH: usize = 64;
 /// The most codes that a sample keeps.
 const SAMPLE: usize = 256;
-/// The most cells of a lens; cell 0 is absence.
-pub(super) const CELLS: usize = 255;
+/// The most cells of a lens; cell 0 is absence, and two more are left free.
+pub(super) const CELLS: usize = 253;
 
 /// Codes seen lately: the first [`SAMPLE`] as they come, later ones in place of others.
 #[derive(Clone, Debug, Default)]

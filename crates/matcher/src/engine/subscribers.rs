@@ -1,5 +1,6 @@
 //! Who asks for an entry: subscriptions, their owners, and groups of subscriptions that ask for the same.
 
+use super::flat::Flat;
 use super::pages::Pages;
 use super::table::{Table, hash_number};
 use crate::{Owner, SubscriptionId};
@@ -80,7 +81,7 @@ struct OwnerUse {
 pub(super) struct Subscribers {
     subscriptions: Pages<Subscription>,
     /// A piece of the id's hash, and the subscription's number.
-    by_id: Table<(u32, u32)>,
+    by_id: Flat<(u32, u32)>,
     lists: Pages<Box<[u32]>>,
     owners: Pages<OwnerUse>,
     by_owner: Table<u32>,
@@ -151,7 +152,7 @@ impl Subscribers {
     pub(super) fn remove(&mut self, number: u32) {
         let Subscription { id, owner, rows } = self.subscriptions[number];
         let piece = self.piece(id);
-        self.by_id.remove(spread(piece), |&(_, other)| other == number);
+        self.by_id.remove(spread(piece), |&(_, other)| other == number, |&(piece, _)| spread(piece));
         if rows != NO_ROWS && rows & SEVERAL != 0 {
             self.lists[rows & !SEVERAL] = Box::default();
             self.lists.vacate(rows & !SEVERAL);

@@ -143,3 +143,54 @@ fn churn_keeps_memory_level() {
         }
     }
 }
+
+#[test]
+fn groups_of_many_blocks_find_what_a_scan_finds() {
+    let (mut engine, mut naive, mut scratch) = (Enindex::new(), crate::NaiveScan::new(), Scratch::default());
+    let nth = |number: i64| {
+        // A third each from below, from above, and narrow; some bounds are alike, and events lie at some.
+        let bound = number * 7_919 % 3_001 / 2;
+        let price = match number % 3 {
+            0 => Constraint::compare("price", Comparison::Ge, bound),
+            1 => Constraint::compare("price", Comparison::Le, bound),
+            _ => Constraint::new("price", Test::between(bound, bound + 40)),
+        };
+        let mut constraints = vec![equal("symbol", 7), price];
+        if number % 2 == 0 {
+            constraints.push(Constraint::compare("volume", Comparison::Gt, number % 100));
+        }
+        filter(constraints)
+    };
+    let (mut found, mut expected, mut watching) = (Vec::new(), Vec::new(), Scratch::default());
+    let mut compare = |engine: &Enindex, naive: &crate::NaiveScan| {
+        for price in [0, 1, 399, 400, 750, 1_111, 1_500, 1_501] {
+            let event = event([("symbol", 7), ("price", price), ("volume", price % 90)]);
+            engine.matches(&event, &mut scratch, &mut found);
+            naive.matches(&event, &mut scratch, &mut expected);
+            assert_eq!(found, expected, "{price}");
+        }
+    };
+    for number in 0..15_000 {
+        let (id, owner) = (SubscriptionId(number as u64), Owner(number as u64 % 9));
+        engine.insert(id, owner, &nth(number));
+        naive.insert(id, owner, &nth(number));
+        if number == 300 {
+            // Symbols turn out to be better keys than prices.
+            for other in 0..4_000 {
+                let event = event([("symbol", 10 + other % 500), ("price", other * 13 % 1_500), ("volume", 1)]);
+                engine.matches(&event, &mut watching, &mut Vec::new());
+            }
+        }
+    }
+    compare(&engine, &naive);
+    for number in (0..15_000).filter(|number| number % 5 > 0) {
+        assert!(engine.remove(SubscriptionId(number)) && naive.remove(SubscriptionId(number)));
+    }
+    compare(&engine, &naive);
+    for number in 15_000..25_000 {
+        let (id, owner) = (SubscriptionId(number as u64), Owner(0));
+        engine.insert(id, owner, &nth(number));
+        naive.insert(id, owner, &nth(number));
+    }
+    compare(&engine, &naive);
+}
