@@ -231,8 +231,10 @@ impl RootIndex {
 impl Reading {
     /// See [`Width`]; to be compared with that of others read from the index as it is now.
     pub(crate) fn width(&self) -> Width {
-        let ends =
-            self.glances.iter().map(|&Glance { attribute, outline }| (attribute, outline.low, Reverse(outline.last())));
+        let ends = self.glances.iter().map(|glance| {
+            let (low, high) = glance.outline.ends();
+            (glance.attribute, low, Reverse(high))
+        });
         Width { constraints: self.glances.len(), ends: ends.collect() }
     }
 }

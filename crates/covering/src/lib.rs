@@ -35,10 +35,10 @@
 //!
 //! What a change costs depends little on how many conjunctions there are. Roots are looked up by what they say of their
 //! attributes: for each there is a forest of predicates, again ordered by covering, which is a sorted list (see
-//! [`Forest::predicates`] for its size and depth). A look-up ends in a few hundred candidates at most where one of the constraints is
-//! selective: single values, intervals, prefixes, `<>`. What it does not narrow down are wide intervals that all overlap,
-//! larger sets of scattered values, and patterns: they are compared one by one, if nothing else that their conjunctions ask for
-//! tells them apart.
+//! [`Forest::predicates`] for its size and depth). A look-up ends in a few hundred candidates at most where one of the
+//! constraints is selective: single values, intervals, prefixes, `<>`. What it does not narrow down are wide intervals that
+//! all overlap and larger sets of scattered values; and patterns, of which those that name other characters are passed
+//! over. Those are looked at one by one, if nothing else that their conjunctions ask for tells them apart.
 //!
 //! # Merging
 //!

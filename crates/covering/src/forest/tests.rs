@@ -297,6 +297,22 @@ fn what_differs_from_one_value_each_is_compared_with_few_others() {
     assert!(forest.insert(1, &single("a", Test::compare(Comparison::Eq, 500))).is_empty());
 }
 
+/// Patterns that have little in common.
+#[test]
+fn patterns_are_compared_with_few_others() {
+    let word =
+        |index: usize| (0..5).map(|place| char::from(b'a' + (index * 7 / 3_usize.pow(place) % 23) as u8)).collect();
+    let patterns: BTreeSet<String> = (0..400).map(word).collect();
+    let mut forest = Forest::new();
+    let compared = comparisons(|| {
+        patterns.iter().for_each(|part| drop(forest.insert(1, &single("a", Test::contains(part)))));
+        patterns.iter().for_each(|part| drop(forest.insert(1, &single("a", Test::suffix(part)))));
+    });
+    assert_eq!(forest.len(), 2 * patterns.len());
+    assert_eq!(forest.root_count(), patterns.len(), "what ends with a part contains it");
+    assert!(compared < 10_000, "{compared} comparisons of {} patterns", 2 * patterns.len());
+}
+
 /// Of two bounds each, the children of a root that leaves are placed without going through all pairs; nor is there much to do
 /// when those leave that take its place.
 #[test]
