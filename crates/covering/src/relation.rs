@@ -83,11 +83,11 @@ pub fn filter_covers(f: &Filter, g: &Filter) -> bool {
     whether_covers(f, g) == Answer::Yes
 }
 
-/// Whether some event matches both. A no is always right; a yes where nothing has patterns.
+/// Whether some event matches both. A no is always right; a yes mostly, see the page of the crate.
 ///
 /// The conjunctions of one times those of the other.
 pub fn filter_overlaps(f: &Filter, g: &Filter) -> bool {
-    pairs(f, g).any(|(f, g)| overlaps(f, g))
+    whether_overlaps(f, g) != Answer::No
 }
 
 /// How `f` stands to `g`: `Covers` is "f covers g", `Covered` is "g covers f".
@@ -143,12 +143,11 @@ fn whether_covers(f: &Filter, g: &Filter) -> Answer {
 fn whether_overlaps(f: &Filter, g: &Filter) -> Answer {
     let mut answer = Answer::No;
     for (f, g) in pairs(f, g).filter(|(f, g)| overlaps(f, g)) {
-        let certain = !f.has_patterns() && !g.has_patterns();
-        let shown = || {
-            let event = f.and(g).and_then(|both| Piece::of(&both).example());
-            event.is_some_and(|event| f.matches(&event) && g.matches(&event))
-        };
-        if certain || shown() {
+        if !f.has_patterns() && !g.has_patterns() {
+            return Answer::Yes;
+        }
+        let Some(both) = f.and(g).map(|both| Piece::of(&both)).filter(|both| !both.is_empty()) else { continue };
+        if both.example().is_some_and(|event| f.matches(&event) && g.matches(&event)) {
             return Answer::Yes;
         }
         answer = Answer::Undecided;

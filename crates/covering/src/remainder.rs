@@ -91,7 +91,8 @@ impl Piece {
         Piece(slots.map(|constraint| (Box::from(&**constraint.attribute()), Slot::of(constraint.test()))).collect())
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether it holds no event. A yes is always right, a no where patterns are not too complicated.
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.values().any(Slot::is_empty)
     }
 

@@ -143,7 +143,7 @@ proptest! {
             Kind::Disjoint => prop_assert!(!both),
             Kind::Overlaps => {}
         }
-        prop_assert!(said.exact);
+        prop_assert!(said.exact, "{} against {}", f, g);
         let mirrored = relation(&g, &f);
         let expected = match said.kind {
             Kind::Covers => Kind::Covered,
