@@ -213,6 +213,11 @@ impl Broker {
         if self.links.remove(id).is_some() {
             self.links_changed();
         }
+        if self.uplink.is_some() {
+            // Of a link that was closed here. What was on its way up, not down, still is.
+            let up = unsent.into_iter().filter(|frame| frame.hop_limit > 0).collect();
+            return self.keep_unsent(up);
+        }
         // The tables first, so that the events find their new way.
         self.settle(out);
         for frame in unsent {

@@ -30,6 +30,8 @@ pub(crate) struct Quenched {
     granted: bool,
     /// Until when the leaf is reckoned with.
     until: Time,
+    /// When it last acknowledged something, or was told something that it owes an acknowledgement for.
+    moved_at: Time,
 }
 
 impl Quenched {
@@ -169,7 +171,7 @@ impl Broker {
         let Some(wanted) = &self.quench.wanted else { return };
         let Some(leaf) = self.leaves.get_mut(link) else { return };
         let (scope, own, table) = (&leaf.scope, &leaf.interest, leaf.table);
-        let Some(Quenched { told, everything, .. }) = &mut leaf.quenched else { return };
+        let Some(Quenched { told, everything, moved_at, .. }) = &mut leaf.quenched else { return };
         if told.filters_next() > table as u64 && !*everything {
             told.tell_whole(told.scope_version);
         }
@@ -184,6 +186,9 @@ impl Broker {
             if *everything { vec![AnnouncedFilter::of(&Conjunction::always())] } else { wanted }
         });
         let Some(step) = step else { return };
+        if told.under_way() == 0 {
+            *moved_at = self.now;
+        }
         told.sent(number, step.since);
         for interest in step.messages {
             self.send_to_leaf(link, LeafMessage::Interest(interest), out);
@@ -196,6 +201,7 @@ impl Broker {
         let id = leaf.id;
         let Some(quenched) = &mut leaf.quenched else { return };
         quenched.told.acknowledge(step);
+        quenched.moved_at = self.now;
         self.tell_quenched_next(link, out);
         self.judge_lease(link, false, out);
         self.end_waits_for(id, out);
@@ -250,7 +256,9 @@ impl Broker {
         let complete = self.view_is_complete();
         let own = self.uplink.as_ref().map(|uplink| uplink.lease_until());
         let Some(quenched) = self.leaves.get_mut(link).and_then(|leaf| leaf.quenched.as_mut()) else { return };
-        if complete && quenched.told.all_sent() {
+        // Those who wait for a leaf must not wait for ever for one that renews its lease and acknowledges nothing.
+        let stalled = quenched.told.under_way() > 0 && self.now.since(quenched.moved_at) > 2 * self.config.lease_margin;
+        if complete && quenched.told.all_sent() && !stalled {
             let put_off = own.is_some() && quenched.granted && !renewed;
             let Some((number, asked_at)) = quenched.asked.take_if(|_| !put_off) else { return };
             // No longer than the own one: whoever gave that reckons with nobody below.

@@ -313,6 +313,7 @@ impl Broker {
             }
         }
         self.bound_kept();
+        self.view_changed();
     }
 
     fn bound_kept(&mut self) {

@@ -6,6 +6,7 @@ use crate::timers::Timer;
 use crate::topology::ScopeView;
 use crate::{BrokerId, ClientId, LeafMessage, LinkId, Output, Reply, RequestId, Time};
 use enroute_filter::Filter;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -40,24 +41,23 @@ pub(crate) struct Waits {
     waits: BTreeMap<u64, Wait>,
     /// Waits by a broker they miss: those for a lower version end first, and they are in the order of versions.
     by_missing: BTreeMap<BrokerId, BTreeSet<u64>>,
+    /// How many acknowledgements each leaf waits for.
+    by_leaf: BTreeMap<LinkId, usize>,
     deadlines: BTreeSet<(Time, u64)>,
     last: u64,
-}
-
-impl Asker {
-    fn is_leaf(self, link: LinkId) -> bool {
-        matches!(self, Asker::Leaf { link: asks, .. } if asks == link)
-    }
 }
 
 impl Waits {
     /// How many acknowledgements a leaf waits for.
     pub(crate) fn asked_by_leaf(&self, link: LinkId) -> usize {
-        self.waits.values().filter(|wait| wait.asker.is_leaf(link)).count()
+        self.by_leaf.get(&link).copied().unwrap_or(0)
     }
 
     fn insert(&mut self, wait: Wait) -> u64 {
         self.last += 1;
+        if let Asker::Leaf { link, .. } = wait.asker {
+            *self.by_leaf.entry(link).or_default() += 1;
+        }
         self.deadlines.insert((wait.deadline, self.last));
         self.waits.insert(self.last, wait);
         self.last
@@ -66,6 +66,14 @@ impl Waits {
     fn remove(&mut self, number: u64) -> Option<Wait> {
         let wait = self.waits.remove(&number)?;
         self.deadlines.remove(&(wait.deadline, number));
+        if let Asker::Leaf { link, .. } = wait.asker
+            && let Entry::Occupied(mut asked) = self.by_leaf.entry(link)
+        {
+            *asked.get_mut() -= 1;
+            if *asked.get() == 0 {
+                asked.remove();
+            }
+        }
         if let Until::Held { missing, .. } = &wait.until {
             for &broker in missing {
                 self.found(broker, number);
@@ -132,7 +140,7 @@ impl Broker {
 
     /// A leaf is gone: nobody waits for its acknowledgements.
     pub(crate) fn drop_waits_of_leaf(&mut self, link: LinkId) {
-        self.drop_waits(|asker| asker.is_leaf(link));
+        self.drop_waits(|asker| matches!(asker, Asker::Leaf { link: asks, .. } if asks == link));
     }
 
     fn drop_waits(&mut self, which: impl Fn(Asker) -> bool) {

@@ -262,6 +262,44 @@ fn a_subscription_waits_for_a_quenched_leaf_as_long_as_its_lease() {
     assert_eq!(world.reply(core, 1, second), Some(&Reply::InForce { brokers: 0 }));
 }
 
+/// One that renews its lease and acknowledges nothing is waited for a little longer, but not for ever.
+#[test]
+fn a_leaf_that_acknowledges_nothing_holds_up_nobody_for_long() {
+    let (mut world, core) = beside_a_leaf();
+    says(&mut world, core, LeafMessage::Scope { version: 1, scope: Scope::Anything });
+    says(&mut world, core, LeafMessage::Held { step: 1, brokers: 0, missing: vec![] });
+    says(&mut world, core, LeafMessage::Renew { number: 1 });
+    let request = world.subscribe(core, 1, "s", "x = 1");
+    for number in 2..19 {
+        world.advance(Duration::from_millis(500));
+        says(&mut world, core, LeafMessage::Renew { number });
+    }
+    assert_eq!(world.reply(core, 1, request), None);
+    world.advance(Duration::from_millis(500));
+    assert_eq!(world.reply(core, 1, request), Some(&Reply::InForce { brokers: 0 }));
+}
+
+/// What a leaf had not begun to send over an uplink that it closed itself goes up over the next one.
+#[test]
+fn unsent_events_of_a_closed_uplink_are_kept() {
+    let (mut world, leaf) = below_a_parent();
+    says(&mut world, leaf, LeafMessage::Path(vec![]));
+    world.advance(Duration::from_secs(3));
+    let up = EventFrame { hop_limit: 31, ..frame("leaf", "parent", &event("x", 1)) };
+    let down = EventFrame { hop_limit: 0, ..frame("leaf", "below", &event("x", 2)) };
+    world.input(leaf, Input::LinkDown { link: LINK, unsent: vec![up, down] });
+    let kept = |world: &mut World| {
+        world.brokers.get_mut(&leaf).expect("it lives").status().uplink.expect("a leaf").kept_events
+    };
+    assert_eq!(kept(&mut world), 1);
+    let core = world.start("core");
+    let request = world.subscribe(core, 1, "s", "TRUE");
+    world.answer(core, 1, request);
+    world.attach(leaf, core);
+    world.advance(Duration::from_secs(6));
+    assert_eq!((world.deliveries(core, 1).len(), kept(&mut world)), (1, 0));
+}
+
 /// A leaf relies on what it holds from the time it asked, and no longer than it is told.
 #[test]
 fn a_lease_runs_from_the_question() {

@@ -182,6 +182,11 @@ fn lengths_that_lie_allocate_nothing_for_it() {
         lie(Kind::Message, &[3, 9], length);
         lie(Kind::Message, &[4, 0, 0, 0, 2], length);
         lie(Kind::Message, &[4, 0, 0, 0, 2, 1], length);
+        lie(Kind::Message, &[6, 0, 1], length);
+        lie(Kind::Message, &[6, 1], length);
+        lie(Kind::Message, &[6, 2, 1, 1, 1], length);
+        lie(Kind::Message, &[6, 3, 1, 1], length);
+        lie(Kind::Message, &[6, 8, 1, 1, 1], length);
         lie(Kind::Request, &[0, 1], length);
         lie(Kind::Reply, &[0, 1], length);
         lie(Kind::Goodbye, &[5], length);
