@@ -16,6 +16,7 @@ use crate::timers::{Timer, Timers};
 use crate::topology::Topology;
 use crate::uplink::Uplink;
 use crate::waits::Waits;
+use crate::watch::Watches;
 use crate::{BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, Message, Output, Time};
 use enroute_matcher::Owner;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -47,6 +48,7 @@ pub struct Broker {
     pub(crate) interest: LocalInterest,
     pub(crate) scope: OwnScope,
     pub(crate) waits: Waits,
+    pub(crate) watches: Watches,
 
     pub(crate) leaves: Leaves,
     pub(crate) quench: Quench,
@@ -102,6 +104,7 @@ impl Broker {
             interest: LocalInterest::default(),
             scope: OwnScope::default(),
             waits: Waits::default(),
+            watches: Watches::default(),
             leaves: Leaves::default(),
             quench: Quench::default(),
             uplink: config.leaf.then(Uplink::new),
@@ -163,13 +166,11 @@ impl Broker {
     }
 
     fn on_message(&mut self, link: LinkId, message: Message, out: &mut Vec<Output>) {
-        // Messages that were under way on a link closed meanwhile: the sync of the next link brings what they said.
-        let message = match message {
-            Message::Leaf(message) => return self.on_leaf_message(link, message, out),
-            message => message,
-        };
-        let Some(from) = self.links.get_mut(link) else { return self.on_misplaced(link, out) };
-        from.counts.control_received += 1;
+        match self.links.get_mut(link) {
+            Some(from) => from.counts.control_received += 1,
+            None if matches!(message, Message::Leaf(_)) => {}
+            None => return self.on_misplaced(link, out),
+        }
         match message {
             Message::Offer { held, last } => self.on_offer(link, held, last, out),
             Message::Synced => self.on_synced(link, out),
@@ -191,7 +192,8 @@ impl Broker {
         }
     }
 
-    /// What core brokers say to each other has come over another link, or over one that is closed.
+    /// What core brokers say to each other has come over another link, or was under way on one that is closed: then the sync
+    /// of the next link brings what it said.
     fn on_misplaced(&mut self, link: LinkId, out: &mut Vec<Output>) {
         if self.is_uplink(link) || self.leaves.get(link).is_some() {
             self.close(link, CloseReason::Violation("words between core brokers, between leaf and parent".into()), out);
@@ -234,6 +236,7 @@ impl Broker {
             self.check_waits(out);
         }
         if view {
+            self.watches.doubt();
             self.publish_waiting(out);
             self.judge_leases(false, out);
         }

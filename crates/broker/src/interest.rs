@@ -88,6 +88,7 @@ impl Broker {
         roots: &RootChange,
         out: &mut Vec<Output>,
     ) {
+        self.watches.note(source, change.added.iter().map(|it| &**it), change.removed.iter().map(|it| &**it));
         if !roots.is_empty() || self.quench.is_active() {
             self.announcements.version += 1;
         }

@@ -158,7 +158,7 @@ impl Broker {
             };
         if wanted {
             Interested::Yes
-        } else if self.view_is_complete() {
+        } else if self.has_event_in_scope(event) && self.view_is_complete() {
             Interested::No
         } else {
             Interested::Unknown

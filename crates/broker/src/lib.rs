@@ -97,6 +97,7 @@ mod topology;
 mod types;
 mod uplink;
 mod waits;
+mod watch;
 
 pub use broker::Broker;
 pub use config::{Config, Identity};
@@ -108,3 +109,4 @@ pub use message::{
 };
 pub use status::{BrokerStatus, Counters, LeafStatus, LinkStatus, Status, UplinkStatus};
 pub use types::{BrokerId, ClientId, EventId, LinkId, RequestId, Role, Time, Version};
+pub use watch::WatchId;

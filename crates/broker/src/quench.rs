@@ -115,6 +115,7 @@ impl Broker {
 
     /// All that is known of others' interest has been forgotten or replaced.
     pub(crate) fn quench_anew(&mut self, out: &mut Vec<Output>) {
+        self.watches.doubt_beyond();
         if self.quench.is_active() {
             self.collect_wanted();
             for (_, leaf) in self.leaves.iter_mut() {
@@ -127,7 +128,7 @@ impl Broker {
 
     /// What the rest of the network wants has changed.
     pub(crate) fn beyond_interest_changed(&mut self, changes: &Changes, out: &mut Vec<Output>) {
-        if self.quench.is_active() {
+        if self.quench.is_active() || !self.watches.is_empty() {
             let all = |list: &[(AnnouncedFilter, _)]| list.iter().map(|(filter, _)| Arc::new(read(filter))).collect();
             let change = RootChange { added: all(&changes.added), removed: all(&changes.removed) };
             self.tell_interest(Source::Beyond, &change, &RootChange::default(), out);
@@ -283,6 +284,6 @@ impl Broker {
 }
 
 /// What cannot be read may want anything: taking it for less would lose events.
-fn read(filter: &AnnouncedFilter) -> Conjunction {
+pub(crate) fn read(filter: &AnnouncedFilter) -> Conjunction {
     filter.conjunction().unwrap_or_else(|_| Conjunction::always())
 }
