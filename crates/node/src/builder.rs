@@ -57,6 +57,14 @@ impl NodeBuilder {
         self
     }
 
+    /// Makes this a leaf broker, and adds uplinks that it may hang off, in order of preference: one at a time, the next one when
+    /// that is lost.
+    #[must_use]
+    pub fn leaf(mut self, uplinks: impl IntoIterator<Item = Multiaddr>) -> NodeBuilder {
+        self.config.leaf.extend(uplinks);
+        self
+    }
+
     /// Keeps the identity, and whatever else must outlive a restart, in a directory.
     #[must_use]
     pub fn data_dir(mut self, path: impl Into<PathBuf>) -> NodeBuilder {
@@ -79,7 +87,8 @@ impl NodeBuilder {
         self
     }
 
-    /// Sets times and bounds of the protocol core: for tests, and networks unlike others.
+    /// Sets times and bounds of the protocol core: for tests, and networks unlike others. Whether the broker is a leaf follows from
+    /// [`NodeBuilder::leaf`].
     #[must_use]
     pub fn core(mut self, core: Config) -> NodeBuilder {
         self.core = core;
@@ -92,8 +101,9 @@ impl NodeBuilder {
     /// # Errors
     /// Any [`NodeError`] but `Stopped`; nothing is left running then.
     pub async fn start(self) -> Result<Node, NodeError> {
-        let NodeBuilder { config, core, keypair } = self;
+        let NodeBuilder { config, mut core, keypair } = self;
         config.check()?;
+        core.leaf = !config.leaf.is_empty();
         let data_dir = config.data_dir.as_ref().map(DataDir::open).transpose()?;
         let keypair = choose_keypair(data_dir.as_ref(), keypair)?;
         let incarnation = match &data_dir {

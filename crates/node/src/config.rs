@@ -16,9 +16,13 @@ pub struct NodeConfig {
     pub listen: Vec<Multiaddr>,
     /// Brokers to keep a link to, with or without `/p2p/ID` at the end; with it, nobody else is accepted there. Default: none.
     pub peers: Vec<Multiaddr>,
+    /// Makes this a leaf broker, which hangs off one of these brokers at a time, be it a core broker or a leaf broker itself:
+    /// the first that takes it in, then the next one when that is lost. With or without `/p2p/ID` at the end. Default: none, a core
+    /// broker.
+    pub leaf: Vec<Multiaddr>,
     /// Where the identity and whatever else must outlive a restart is kept. Default: nowhere, each start has a new identity.
     pub data_dir: Option<PathBuf>,
-    /// The peer ids that may be brokers of this network, besides those that `peers` names. Default: none listed, which lets anybody in.
+    /// The peer ids that may be brokers of this network, core or leaf, besides those that `peers` or `leaf` names. Default: none listed, which lets anybody in.
     pub allow: Vec<PeerId>,
     /// Milliseconds between signs of life on a quiet link; a link silent for three of them is dead. Default: 1000.
     pub keep_alive_ms: u64,
@@ -42,6 +46,7 @@ impl Default for NodeConfig {
         NodeConfig {
             listen: Vec::new(),
             peers: Vec::new(),
+            leaf: Vec::new(),
             data_dir: None,
             allow: Vec::new(),
             keep_alive_ms: 1_000,
@@ -74,6 +79,10 @@ impl NodeConfig {
         // Less would take a busy moment for a death; more would outlast the core's own waits.
         if !(50..=60_000).contains(&self.keep_alive_ms) {
             return Err(NodeError::Config(format!("keep_alive_ms is {}, not from 50 to 60000", self.keep_alive_ms)));
+        }
+        if !self.leaf.is_empty() && !self.peers.is_empty() {
+            let text = "a leaf broker (`leaf`) has no peers: it hangs off one uplink, and is linked to nobody else";
+            return Err(NodeError::Config(text.into()));
         }
         let bounds = [
             ("link_control_bytes", self.link_control_bytes, 2 << 20),
@@ -127,6 +136,7 @@ mod tests {
             ("keep_alive_ms = 1", "keep_alive_ms"),
             ("link_queue_events = 0", "link_queue_events"),
             ("slow_subscriber = 'explode'", "slow_subscriber"),
+            ("leaf = ['/ip4/192.0.2.1/tcp/1']\npeers = ['/ip4/192.0.2.2/tcp/1']", "leaf"),
         ] {
             let error = NodeConfig::from_toml(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

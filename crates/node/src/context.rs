@@ -3,7 +3,7 @@
 use crate::NodeConfig;
 use crate::event_loop::{ControlInput, Traffic};
 use crate::swarm::SwarmCommand;
-use enroute_broker::{BrokerId, ClientId, LinkId, Role};
+use enroute_broker::{BrokerId, ClientId, LinkId, Role, WatchId};
 use enroute_session::{NodeStatus, RefusedStatus};
 use enroute_wire::{BROKER_VERSIONS, Hello, ShortText};
 use libp2p::{Multiaddr, PeerId};
@@ -72,8 +72,8 @@ impl Context {
             parts;
         let mut allowed: BTreeSet<PeerId> = config.allow.iter().copied().collect();
         if !allowed.is_empty() {
-            // Whoever is named as a peer is meant to be one.
-            allowed.extend(config.peers.iter().filter_map(crate::peers::peer_of));
+            // Whoever is named as a peer or uplink is meant to be one.
+            allowed.extend(config.peers.iter().chain(&config.leaf).filter_map(crate::peers::peer_of));
         }
         Context {
             broker: BrokerId::of_peer(&peer.to_string()),
@@ -111,7 +111,7 @@ impl Context {
         );
     }
 
-    /// A number for a link, a client or a dial, never used twice.
+    /// A number for a link, a client, a dial or a watch, never used twice.
     fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -124,12 +124,16 @@ impl Context {
         ClientId(self.next_number())
     }
 
+    pub(crate) fn next_watch(&self) -> WatchId {
+        WatchId(self.next_number())
+    }
+
     pub(crate) fn next_dial(&self) -> u64 {
         self.next_number()
     }
 
     /// How this broker introduces itself on a connection.
-    pub(crate) fn hello(&self, dialled_by: BrokerId, dial: u64) -> Hello {
+    pub(crate) fn hello(&self, dialled_by: BrokerId, dial: u64, role: Role) -> Hello {
         Hello {
             versions: BROKER_VERSIONS,
             broker: self.broker,
@@ -138,8 +142,13 @@ impl Context {
             dialled_by,
             dial,
             software: ShortText::clip(SOFTWARE),
-            role: Role::Core,
+            role,
         }
+    }
+
+    /// Whether this is a leaf broker.
+    pub(crate) fn is_leaf(&self) -> bool {
+        !self.config.leaf.is_empty()
     }
 
     pub(crate) fn is_allowed(&self, peer: &PeerId) -> bool {

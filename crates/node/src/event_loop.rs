@@ -7,9 +7,10 @@ use crate::link::Link;
 use crate::node::StopReason;
 use crate::outbox::Put;
 use enroute_broker::{
-    Broker, ClientId, CloseReason, Command, EventFrame, Input, LinkId, Message, Output, RequestId, Time,
+    Broker, BrokerId, ClientId, CloseReason, Command, EventFrame, Input, Interested, LeafMessage, LinkId, Message,
+    Output, RequestId, Time, WatchId,
 };
-use enroute_filter::Event;
+use enroute_filter::{Event, Filter};
 use enroute_session::NodeStatus;
 use enroute_wire::{Goodbye, ServerFrame};
 use std::collections::{BTreeMap, VecDeque};
@@ -29,10 +30,22 @@ const PUSH_BACK: Duration = Duration::from_secs(1);
 /// What must not wait behind events.
 pub(crate) enum ControlInput {
     LinkUp(Arc<Link>),
-    Message { link: LinkId, message: Message },
+    Message {
+        link: LinkId,
+        message: Message,
+    },
     ClientConnected(Arc<ClientEntry>),
     PeersTried,
     Status(oneshot::Sender<NodeStatus>),
+    Interested {
+        event: Event,
+        answer: oneshot::Sender<Interested>,
+    },
+    /// Follow, as long as anybody listens, whether some event that matches the filter is wanted.
+    Watch {
+        filter: Filter,
+        interest: watch::Sender<Interested>,
+    },
 }
 
 /// What links and clients bring, in order. A source goes on when its permit is dropped.
@@ -60,6 +73,7 @@ pub(crate) struct EventLoop {
     /// Links the core has closed, and which still drain.
     closing: BTreeMap<LinkId, Arc<Link>>,
     clients: BTreeMap<ClientId, Arc<ClientEntry>>,
+    watches: BTreeMap<WatchId, watch::Sender<Interested>>,
     outputs: Vec<Output>,
     /// Links that cannot take what they must, to be reported when the outputs at hand are dispatched.
     overflowed: Vec<LinkId>,
@@ -86,6 +100,7 @@ impl EventLoop {
             links: BTreeMap::new(),
             closing: BTreeMap::new(),
             clients: BTreeMap::new(),
+            watches: BTreeMap::new(),
             outputs: Vec::new(),
             overflowed: Vec::new(),
             pushing_back: None,
@@ -145,7 +160,7 @@ impl EventLoop {
                 self.links.insert(link.id, link);
                 self.handle(input);
             }
-            ControlInput::Message { link, message } => self.handle(Input::Message { link, message }),
+            ControlInput::Message { link, message } => self.on_message(link, message),
             ControlInput::ClientConnected(entry) => {
                 let client = entry.id;
                 self.clients.insert(client, entry);
@@ -154,6 +169,32 @@ impl EventLoop {
             ControlInput::PeersTried => self.handle(Input::PeersTried),
             // Whoever has stopped waiting does not mind.
             ControlInput::Status(answer) => drop(answer.send(self.status())),
+            ControlInput::Interested { event, answer } => {
+                let now = self.now();
+                // Whoever has stopped waiting does not mind here either.
+                let _ = answer.send(self.broker.interested(&event, now));
+            }
+            ControlInput::Watch { filter, interest } => self.watch(filter, interest),
+        }
+    }
+
+    fn on_message(&mut self, link: LinkId, message: Message) {
+        let path = match &message {
+            Message::Leaf(LeafMessage::Path(path)) => Some(path.clone()),
+            _ => None,
+        };
+        self.handle(Input::Message { link, message });
+        // If the core did not like the path, the link is closed, and that is said.
+        if let Some(path) = path.filter(|_| self.links.contains_key(&link)) {
+            let path = path.iter().map(BrokerId::to_string).collect::<Vec<_>>().join(", ");
+            if path.is_empty() {
+                tracing::warn!(
+                    link = link.0,
+                    "the uplink has lost its path to the core; waiting a little for another one"
+                );
+            } else {
+                tracing::info!(link = link.0, path, "attached: this is the way to the core");
+            }
         }
     }
 
@@ -239,6 +280,31 @@ impl EventLoop {
                 let unsent = ended.take_unsent();
                 self.closing.insert(link, ended);
                 self.broker.handle(Input::LinkDown { link, unsent }, now, &mut self.outputs);
+            }
+        }
+        self.tell_watched();
+    }
+
+    fn watch(&mut self, filter: Filter, interest: watch::Sender<Interested>) {
+        self.watches.retain(|&watch, interest| {
+            let listened_to = !interest.is_closed();
+            if !listened_to {
+                self.broker.unwatch(watch);
+            }
+            listened_to
+        });
+        let watch = self.context.next_watch();
+        self.broker.watch(watch, filter);
+        self.watches.insert(watch, interest);
+        self.tell_watched();
+    }
+
+    fn tell_watched(&mut self) {
+        for (watch, interested) in self.broker.take_watched() {
+            let interest = self.watches.get(&watch);
+            if interest.is_none_or(|interest| interest.send(interested).is_err()) {
+                self.broker.unwatch(watch);
+                self.watches.remove(&watch);
             }
         }
     }
@@ -342,7 +408,11 @@ impl EventLoop {
                 entry.outbox.finish(Goodbye::ShuttingDown);
                 self.clients.insert(entry.id, entry);
             }
-            ControlInput::Message { .. } | ControlInput::PeersTried | ControlInput::Status(_) => {}
+            ControlInput::Message { .. }
+            | ControlInput::PeersTried
+            | ControlInput::Status(_)
+            | ControlInput::Interested { .. }
+            | ControlInput::Watch { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@
 use crate::context::Shared;
 use crate::frames::{Frames, FramesError, write};
 use bytes::BytesMut;
-use enroute_broker::{BrokerId, Neighbour};
+use enroute_broker::{BrokerId, Neighbour, Role};
 use enroute_wire::{
     BROKER_PROTOCOL, BROKER_VERSIONS, ControlFrame, DataFrame, DataHello, EVENT_PROTOCOL, Hello, HelloAck,
     HelloRefused, RefusalCode, Traffic, WireError,
@@ -96,7 +96,8 @@ pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) 
         let text = format!("peer {peer} is not on the allow-list");
         return Err(HandshakeError::RefusedThem(HelloRefused::new(RefusalCode::NotAllowed, text)));
     }
-    let hello = context.hello(context.broker, context.next_dial());
+    let (role, expected) = if context.is_leaf() { (Role::Leaf, Role::Parent) } else { (Role::Core, Role::Core) };
+    let hello = context.hello(context.broker, context.next_dial(), role);
     let (dialled_by, dial, told) = (hello.dialled_by, hello.dial, hello.incarnation);
     let first = encode(&ControlFrame::Hello(hello))?;
     let (control, frame) = open(streams, peer, BROKER_PROTOCOL, Traffic::Control, &first).await?;
@@ -112,6 +113,9 @@ pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) 
         return Err(HandshakeError::Protocol("its hello answers another one".into()));
     }
     check_id(peer, &answer)?;
+    if answer.role != expected {
+        return Err(HandshakeError::Protocol(format!("it answers a {role:?} as a {:?}", answer.role)));
+    }
     let hello = DataHello { dialled_by, dial };
     let mut first = BytesMut::new();
     in_protocol(DataFrame::Hello(hello).encode(&mut first))?;
@@ -178,7 +182,8 @@ pub(crate) async fn accept(
             return Err(error);
         }
     };
-    let own = context.hello(hello.dialled_by, hello.dial);
+    let role = if hello.role == Role::Leaf { Role::Parent } else { Role::Core };
+    let own = context.hello(hello.dialled_by, hello.dial, role);
     let told = own.incarnation;
     let version = in_protocol(BROKER_VERSIONS.highest_common(hello.versions))?;
     let data = awaited.expect(peer, &hello);
@@ -231,6 +236,14 @@ async fn read_hello(context: &Shared, peer: PeerId, control: &mut StreamFrames) 
     }
     if let Err(error) = check_id(peer, &hello) {
         return refuse(RefusalCode::Unreadable, error.to_string());
+    }
+    match hello.role {
+        Role::Core if context.is_leaf() => {
+            let text = "a leaf broker is linked to no core broker but its uplink; with `leaf` in place of `peers`, or --leaf in place of --peer, others may hang off it";
+            return refuse(RefusalCode::NotAllowed, text.into());
+        }
+        Role::Parent => return refuse(RefusalCode::Unreadable, "nobody dials its leaves".into()),
+        Role::Core | Role::Leaf => {}
     }
     if context.stopping.is_cancelled() {
         return refuse(RefusalCode::ShuttingDown, "it is shutting down".into());

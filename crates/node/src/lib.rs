@@ -36,6 +36,7 @@
 //! too much closes the link, and events (`event_queue.rs`), where too much is dropped and counted. What a client does not take
 //! stays in its outbox (`outbox.rs`), where its policy decides.
 
+mod advertisement;
 mod builder;
 mod clients;
 mod config;
@@ -54,8 +55,10 @@ mod peers;
 mod swarm;
 mod transport;
 
+pub use advertisement::Advertisement;
 pub use builder::NodeBuilder;
 pub use config::NodeConfig;
+pub use enroute_broker::Interested;
 pub use enroute_session::{
     Client, ClientError, ClientStatus, Delivery, LinkQueueStatus, NodeStatus, Notice, Options, PeerStatus, Publication,
     RefusedStatus, SlowSubscriber, Subscribed,

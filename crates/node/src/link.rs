@@ -8,7 +8,7 @@ use crate::frames::{Frames, FramesError, write};
 use crate::handshake::{Established, StreamFrames};
 use crate::swarm::SwarmCommand;
 use bytes::BytesMut;
-use enroute_broker::{EventFrame, LinkId, Message, Neighbour};
+use enroute_broker::{EventFrame, LinkId, Message, Neighbour, Role};
 use enroute_session::LinkQueueStatus;
 use enroute_wire::{ControlFrame, DataFrame, Goodbye, ShortText, WireError};
 use std::sync::Arc;
@@ -150,16 +150,31 @@ pub(crate) async fn run(context: Shared, established: Established, entry: Option
         if context.control.send(ControlInput::LinkUp(Arc::clone(&link))).await.is_err() {
             return;
         }
-        // The swarm's task ends after this one.
-        let _ = context.swarm.send(SwarmCommand::LinkUp { peer, entry }).await;
-        tracing::info!(%peer, dialled, "link up");
+        let role = link.neighbour.role;
+        if role != Role::Leaf {
+            // The swarm's task ends after this one.
+            let _ = context.swarm.send(SwarmCommand::LinkUp { peer, entry }).await;
+        }
+        tracing::info!(%peer, dialled, "{} up", name_of(role));
         let (silent, reason) = serve(&context, &link, control, data).await;
-        tracing::info!(%peer, reason, "link down");
+        tracing::info!(%peer, reason, "{} down", name_of(role));
         let _ = context.traffic.send(Traffic::LinkEnded(link.id)).await;
-        let _ = context.swarm.send(SwarmCommand::LinkDown { peer, reason, silent }).await;
+        // Nobody dials a leaf broker: it comes back by itself.
+        if role != Role::Leaf {
+            let _ = context.swarm.send(SwarmCommand::LinkDown { peer, reason, silent }).await;
+        }
     }
     .instrument(span)
     .await;
+}
+
+/// What a link is called, by what the neighbour is on it.
+fn name_of(neighbour: Role) -> &'static str {
+    match neighbour {
+        Role::Core => "link",
+        Role::Leaf => "link to a leaf",
+        Role::Parent => "uplink",
+    }
 }
 
 /// Runs the four tasks of a link; whether it fell silent, and why it has ended.

@@ -9,10 +9,14 @@ use tokio::time::Instant;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
+/// An uplink that is gone before this has not proven itself: it may have refused to take the leaf in.
+const PROVEN: Duration = Duration::from_secs(5);
 
 /// The brokers to keep links to, and the links there are.
 #[derive(Default)]
 pub(crate) struct Peers {
+    /// A link to one of them is enough, and no more are dialled: these are a leaf broker's uplinks, in order of preference.
+    one_is_enough: bool,
     entries: Vec<Entry>,
     /// Live links by peer, whoever dialled; a peer without any is not listed.
     links: BTreeMap<PeerId, usize>,
@@ -28,6 +32,8 @@ struct Entry {
     state: State,
     /// Whether it has been linked or has failed once.
     tried: bool,
+    /// When the last dial became a link.
+    reached: Option<Instant>,
     failures: u32,
     last_error: Option<String>,
 }
@@ -52,6 +58,11 @@ pub(crate) struct PeerView<'a> {
 }
 
 impl Peers {
+    /// The uplinks of a leaf broker, none yet.
+    pub(crate) fn uplinks() -> Peers {
+        Peers { one_is_enough: true, ..Peers::default() }
+    }
+
     /// Adds an address to be dialled at once; one that is there already is only hurried.
     pub(crate) fn add(&mut self, address: Multiaddr, now: Instant) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.address == address) {
@@ -62,24 +73,38 @@ impl Peers {
         }
         let peer = peer_of(&address);
         let state = State::Waiting(now);
-        self.entries.push(Entry { address, peer, state, tried: false, failures: 0, last_error: None });
+        self.entries.push(Entry { address, peer, state, tried: false, reached: None, failures: 0, last_error: None });
     }
 
     /// The entries to dial now, marked as busy; each dial is to be reported with [`Peers::dialling`] or [`Peers::failed`].
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<(usize, Multiaddr)> {
         let mut due = Vec::new();
+        if self.has_enough() {
+            return due;
+        }
         for (index, entry) in self.entries.iter_mut().enumerate() {
             let linked = entry.peer.is_some_and(|peer| self.links.contains_key(&peer));
             if !linked && matches!(entry.state, State::Waiting(at) if at <= now) {
                 entry.state = State::Busy;
                 due.push((index, entry.address.clone()));
+                if self.one_is_enough {
+                    break;
+                }
             }
         }
         due
     }
 
+    /// Whether there is, or soon may be, the one link that is enough.
+    fn has_enough(&self) -> bool {
+        self.one_is_enough && (!self.links.is_empty() || self.entries.iter().any(|entry| entry.state == State::Busy))
+    }
+
     /// When something is due next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
+        if self.has_enough() {
+            return None;
+        }
         let waiting = self.entries.iter().filter(|e| !e.peer.is_some_and(|peer| self.links.contains_key(&peer)));
         waiting.filter_map(|e| if let State::Waiting(at) = e.state { Some(at) } else { None }).min()
     }
@@ -119,7 +144,7 @@ impl Peers {
         let Some(entry) = self.entries.get_mut(entry) else { return };
         entry.peer = Some(peer);
         entry.tried = true;
-        entry.failures = 0;
+        entry.reached = Some(now);
         entry.last_error = None;
         entry.state = State::Waiting(now);
     }
@@ -129,8 +154,10 @@ impl Peers {
         *self.links.entry(peer).or_default() += 1;
         for entry in self.entries.iter_mut().filter(|entry| entry.peer == Some(peer)) {
             entry.tried = true;
-            entry.failures = 0;
             entry.last_error = None;
+            if !self.one_is_enough {
+                entry.failures = 0;
+            }
         }
     }
 
@@ -145,9 +172,12 @@ impl Peers {
         self.links.remove(&peer);
         for entry in self.entries.iter_mut().filter(|entry| entry.peer == Some(peer)) {
             entry.last_error = Some(reason.to_owned());
+            let unproven = self.one_is_enough && entry.reached.is_some_and(|at| now < at + PROVEN);
+            let failures = if unproven { entry.failures } else { 0 };
             if let State::Waiting(at) = &mut entry.state {
-                *at = now + retry_after(0, jitter);
+                *at = now + retry_after(failures, jitter);
             }
+            entry.failures = failures + u32::from(unproven);
         }
         true
     }
@@ -157,9 +187,10 @@ impl Peers {
         self.links.contains_key(&peer)
     }
 
-    /// Whether every entry has been linked or has failed once.
+    /// Whether every entry has been linked or has failed once, or one is linked that is enough.
     pub(crate) fn all_tried(&self) -> bool {
-        self.entries.iter().all(|entry| entry.tried)
+        let enough = self.one_is_enough && self.entries.iter().any(|entry| entry.reached.is_some());
+        enough || self.entries.iter().all(|entry| entry.tried)
     }
 
     /// All entries, in the order they were added.
@@ -248,6 +279,50 @@ mod tests {
         assert!(peers.take_due(now + LAST_RETRY).is_empty());
         peers.link_down(peer, "lost", now, 0.0);
         assert_eq!(peers.take_due(now + LAST_RETRY), [(0, address(1))], "whoever is there now may be another");
+    }
+
+    #[test]
+    fn one_uplink_is_dialled_at_a_time_and_the_first_that_may_be_is_preferred() {
+        let now = Instant::now();
+        let (first, second) = (PeerId::random(), PeerId::random());
+        let mut uplinks = Peers::uplinks();
+        uplinks.add(address(1), now);
+        uplinks.add(address(2), now);
+        assert_eq!(uplinks.take_due(now), [(0, address(1))]);
+        assert!(uplinks.take_due(now).is_empty() && uplinks.next_due().is_none(), "the first may be reached yet");
+        uplinks.failed(0, "refused".into(), now, 1.0);
+        assert!(!uplinks.all_tried());
+        assert_eq!(uplinks.take_due(now), [(1, address(2))]);
+        uplinks.reached(1, second, now);
+        uplinks.link_up(second);
+        let later = now + PROVEN;
+        assert!(uplinks.all_tried() && uplinks.take_due(later).is_empty() && uplinks.next_due().is_none());
+        uplinks.link_down(second, "lost", later, 1.0);
+        assert_eq!(uplinks.take_due(later), [(0, address(1))], "the other one is tried at once");
+        uplinks.reached(0, first, later);
+        uplinks.link_up(first);
+        assert!(uplinks.take_due(later + LAST_RETRY).is_empty());
+    }
+
+    #[test]
+    fn an_uplink_that_does_not_keep_the_leaf_is_tried_less_and_less_often() {
+        let mut now = Instant::now();
+        let peer = PeerId::random();
+        let mut uplinks = Peers::uplinks();
+        uplinks.add(address(1), now);
+        for wait in [1, 2, 4, 8].map(|times| FIRST_RETRY * times) {
+            assert_eq!(uplinks.take_due(now).len(), 1);
+            uplinks.reached(0, peer, now);
+            uplinks.link_up(peer);
+            uplinks.link_down(peer, "no path to a core broker", now, 1.0);
+            assert_eq!(uplinks.next_due(), Some(now + wait));
+            now += wait;
+        }
+        assert_eq!(uplinks.take_due(now).len(), 1);
+        uplinks.reached(0, peer, now);
+        uplinks.link_up(peer);
+        uplinks.link_down(peer, "lost", now + PROVEN, 1.0);
+        assert_eq!(uplinks.next_due(), Some(now + PROVEN + FIRST_RETRY), "it has proven itself");
     }
 
     #[test]

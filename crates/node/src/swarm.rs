@@ -132,8 +132,8 @@ pub(crate) struct SwarmTask {
 
 impl SwarmTask {
     pub(crate) fn new(context: Shared, swarm: Swarm<Behaviour>, streams: Control) -> SwarmTask {
-        let mut peers = Peers::default();
-        for address in &context.config.peers {
+        let mut peers = if context.is_leaf() { Peers::uplinks() } else { Peers::default() };
+        for address in context.config.peers.iter().chain(&context.config.leaf) {
             peers.add(address.clone(), Instant::now());
         }
         SwarmTask { context, swarm, streams, peers, told_tried: false }
@@ -223,7 +223,9 @@ impl SwarmTask {
                 self.swarm.close_connection(connection);
             }
             #[cfg(feature = "mdns")]
-            SwarmEvent::Behaviour(BehaviourEvent::Mdns(libp2p::mdns::Event::Discovered(found))) => {
+            SwarmEvent::Behaviour(BehaviourEvent::Mdns(libp2p::mdns::Event::Discovered(found)))
+                if !self.context.is_leaf() =>
+            {
                 for (peer, address) in found {
                     if let Ok(address) = address.with_p2p(peer) {
                         self.peers.add(address, Instant::now());

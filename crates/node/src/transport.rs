@@ -10,6 +10,9 @@ use std::time::Duration;
 /// connections that serve for nothing go: the second one between two brokers that dialled each other.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// How long a connection may take to come about: a leaf broker whose uplink is out of reach tries the next one then.
+const CONNECT: Duration = Duration::from_secs(5);
+
 /// Pending connections from outside, and connections to one peer: bounds on what strangers can make us hold.
 const PENDING_INCOMING: u32 = 1_024;
 const PER_PEER: u32 = 64;
@@ -60,5 +63,6 @@ pub(crate) fn build(keypair: Keypair) -> Result<Swarm<Behaviour>, NodeError> {
             })
         })
         .map_err(|e| failed(&e))?;
-    Ok(builder.with_swarm_config(|config| config.with_idle_connection_timeout(IDLE)).build())
+    let builder = builder.with_swarm_config(|config| config.with_idle_connection_timeout(IDLE));
+    Ok(builder.with_connection_timeout(CONNECT).build())
 }

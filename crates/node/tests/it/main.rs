@@ -4,6 +4,7 @@ mod acceptance;
 mod clients;
 mod hostile;
 mod identity;
+mod interest;
 mod links;
 mod raw;
 mod slow;
