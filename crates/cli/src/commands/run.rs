@@ -24,10 +24,13 @@ pub(crate) struct Options {
     /// Keep a link to the broker at this address, with or without /p2p/ID; repeatable
     #[arg(long, value_name = "MULTIADDR", value_parser = arguments::address)]
     peer: Vec<Multiaddr>,
+    /// Run a leaf broker, which hangs off the broker at one of these addresses at a time: the first that can be had
+    #[arg(long, value_name = "MULTIADDR", num_args = 1.., value_parser = arguments::address, conflicts_with = "peer")]
+    leaf: Vec<Multiaddr>,
     /// Keep the identity and all else that must outlive a restart here; created at the first start
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Accept this peer as a broker, and no others but the configured peers; repeatable
+    /// Accept this peer as a broker, and no others but the configured peers or uplinks; repeatable
     #[arg(long, value_name = "PEER_ID", value_parser = arguments::peer_id)]
     allow: Vec<PeerId>,
 }
@@ -68,8 +71,12 @@ fn configuration(options: Options) -> Result<NodeConfig, Failure> {
         let default = DEFAULT_LISTEN.parse().map_err(|error| Failure::new("the default address").because(&error))?;
         config.listen.push(default);
     }
+    // Either way the file's word on what kind of broker this is counts no more.
     if !options.peer.is_empty() {
-        config.peers = options.peer;
+        (config.peers, config.leaf) = (options.peer, Vec::new());
+    }
+    if !options.leaf.is_empty() {
+        (config.leaf, config.peers) = (options.leaf, Vec::new());
     }
     if !options.allow.is_empty() {
         config.allow = options.allow;

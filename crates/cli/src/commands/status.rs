@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::runtime::this_thread;
 use crate::table::{Table, count, counted};
 use clap::Args;
-use enroute_broker::{BrokerStatus, Counters, LinkStatus};
+use enroute_broker::{BrokerStatus, Counters, LeafStatus, LinkStatus, Status, UplinkStatus};
 use enroute_client::{ClientStatus, NodeStatus, PeerStatus};
 
 /// The options.
@@ -39,9 +39,11 @@ fn render(status: &NodeStatus) -> String {
     let broker = &status.broker;
     let sections = [
         Some(summary(status)),
-        (!status.peers.is_empty()).then(|| section("peers", &peers(&status.peers))),
+        (!status.peers.is_empty()).then(|| section(peers_name(broker), &peers(&status.peers))),
+        broker.uplink.as_ref().map(|leaf| uplink(status, leaf)),
         (!broker.links.is_empty()).then(|| section("links", &links(status))),
-        Some(section("brokers", &brokers(&broker.brokers))),
+        (!broker.leaves.is_empty()).then(|| section("leaves", &leaves(status))),
+        broker.uplink.is_none().then(|| section("brokers", &brokers(&broker.brokers))),
         (!status.clients.is_empty()).then(|| section("clients", &clients(&status.clients))),
         Some(counters(&broker.counters)),
     ];
@@ -55,14 +57,17 @@ fn section(name: &str, table: &Table) -> String {
 fn summary(status: &NodeStatus) -> String {
     let broker = &status.broker;
     let mut text = format!("broker {}\n  peer          {}\n", broker.id, broker.peer_id);
+    text += &format!("  role          {}\n", if broker.uplink.is_some() { "leaf" } else { "core" });
     for address in &status.addresses {
         text += &format!("  listening     {address}\n");
     }
     let state = match (broker.starting, broker.complete) {
         (true, _) => "starting",
+        (false, true) if broker.uplink.is_some() => "knows what others want of what is published here",
         (false, true) => "every reachable broker has said what it wants",
         // Whoever publishes nothing is told nothing.
         (false, false) if broker.scope == "nobody" => "nobody publishes here, so nobody says what they want",
+        (false, false) if broker.uplink.is_some() => "does not know what others want of what is published here",
         (false, false) => "waiting for brokers to say what they want",
     };
     text += &format!("  software      {}, incarnation {}\n", status.software, broker.incarnation);
@@ -86,6 +91,11 @@ fn summary(status: &NodeStatus) -> String {
     text
 }
 
+/// The brokers that are dialled: one of the uplinks at a time, or all peers.
+fn peers_name(broker: &Status) -> &'static str {
+    if broker.uplink.is_some() { "uplinks" } else { "peers" }
+}
+
 fn peers(peers: &[PeerStatus]) -> Table {
     let mut table = Table::new(&["address", "state", "trouble"]);
     for peer in peers {
@@ -96,6 +106,61 @@ fn peers(peers: &[PeerStatus]) -> Table {
         };
         let trouble = peer.last_error.as_deref().filter(|_| !peer.linked).unwrap_or("-");
         table.row([peer.address.clone(), state.to_owned(), trouble.to_owned()]);
+    }
+    table
+}
+
+/// How a leaf broker stands with the world above.
+fn uplink(status: &NodeStatus, uplink: &UplinkStatus) -> String {
+    let mut text = "uplink\n".to_owned();
+    match &uplink.peer_id {
+        Some(peer_id) => text += &format!("  parent        {peer_id}\n"),
+        None => text += "  parent        none\n",
+    }
+    let path = if uplink.path.is_empty() { "none".to_owned() } else { uplink.path.join(", ") };
+    let lease = match (&*status.broker.scope, status.broker.complete) {
+        ("nobody", _) => "not needed: nobody publishes here or below",
+        (_, true) => "held: what nobody wants is not sent up",
+        (_, false) => "none",
+    };
+    let queue = status.link_queues.iter().find(|queue| Some(queue.link) == uplink.link);
+    text += &format!("  path          {path}\n  lease         {lease}\n");
+    text += &format!(
+        "  interest      {} told to the parent, {} told by it\n",
+        counted(uplink.announced, "filter", "filters"),
+        count(uplink.interest)
+    );
+    text += &format!(
+        "  kept for it   {}; {} dropped since there were too many\n",
+        counted(uplink.kept_events, "event", "events"),
+        count(status.broker.counters.lost_kept)
+    );
+    text += &format!(
+        "  events        {} up, {} down, {} waiting, {} not sent since nobody wants them",
+        count(uplink.events_sent),
+        count(uplink.events_received),
+        count(queue.map_or(0, |queue| queue.events_waiting)),
+        count(status.broker.counters.quenched)
+    );
+    text
+}
+
+/// The leaf brokers below.
+fn leaves(status: &NodeStatus) -> Table {
+    let heading = ["leaf", "wants", "is told", "events down", "up", "waiting", "dropped", "scope"];
+    let mut table = Table::new(&heading);
+    for LeafStatus { link, id, scope, interest, told, events_sent, events_received, .. } in &status.broker.leaves {
+        let queue = status.link_queues.iter().find(|queue| queue.link == *link);
+        table.row([
+            id.clone(),
+            count(*interest),
+            count(*told),
+            count(*events_sent),
+            count(*events_received),
+            count(queue.map_or(0, |queue| queue.events_waiting)),
+            count(queue.map_or(0, |queue| queue.events_dropped)),
+            shorten(scope),
+        ]);
     }
     table
 }

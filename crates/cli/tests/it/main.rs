@@ -3,6 +3,7 @@
 mod demo;
 mod files;
 mod filters;
+mod leaves;
 mod network;
 mod program;
 mod six;

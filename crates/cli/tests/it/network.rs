@@ -8,14 +8,14 @@ pub(crate) const JANUARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../exa
 /// A running broker.
 pub(crate) struct Broker {
     pub(crate) running: Running,
-    id: String,
+    pub(crate) id: String,
     /// With /p2p/ID.
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Broker {
     /// Starts one on a free port.
-    fn start(more: &[&str]) -> Broker {
+    pub(crate) fn start(more: &[&str]) -> Broker {
         Broker::start_at("/ip4/127.0.0.1/tcp/0", more)
     }
 
@@ -29,7 +29,7 @@ impl Broker {
     }
 
     /// The address without the peer id.
-    fn plain_address(&self) -> &str {
+    pub(crate) fn plain_address(&self) -> &str {
         self.address.split("/p2p/").next().unwrap()
     }
 
