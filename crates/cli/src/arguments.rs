@@ -35,7 +35,7 @@ pub(crate) enum LogFormat {
 /// The commands, in the order of the help text.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Replay a month of flights and weather through six brokers in this process, and count
+    /// Replay a month of flights and weather through eight brokers in this process, and count
     Demo(demo::Options),
     /// Run a broker until ctrl-C
     Run(run::Options),

@@ -19,6 +19,6 @@ fn every_subscriber_gets_exactly_what_it_asked_for() {
         assert_eq!(cells, [count, count, "0", "ok"], "{row}");
     }
     let links = ended.stdout.lines().filter(|line| line.contains(" - ")).count();
-    assert_eq!(links, 8, "{}", ended.stdout);
+    assert_eq!(links, 10, "{}", ended.stdout);
     assert!(!ended.stdout.contains("WRONG"));
 }

@@ -1,7 +1,7 @@
 //! `enroute demo`: the whole thing in one process, on a real stream, counted.
 //!
-//! Six brokers are linked over loopback TCP, six clients subscribe, and each airport publishes its own flights and weather of
-//! a month. At the end what came is compared with a direct scan, and what went over each link with a reckoning of
+//! Six core brokers and two leaves are linked over loopback TCP, six clients subscribe, and each airport publishes its own
+//! flights and weather of a month, one of them at a leaf. At the end what came is compared with a direct scan, and what went over each link with a reckoning of
 //! the shortest paths.
 
 mod network;
@@ -33,7 +33,9 @@ async fn demonstrate(options: &Options) -> Result<(), Failure> {
     let entries = scenario::stream()?;
     let filters = scenario::filters()?;
     let network = Network::start().await?;
-    tell(format_args!("{} brokers over loopback TCP, {} links", scenario::BROKERS.len(), scenario::LINKS.len()));
+    let (core, leaves) = (scenario::CORE, scenario::BROKERS.len() - scenario::CORE);
+    let links = scenario::LINKS.len();
+    tell(format_args!("{core} core brokers and {leaves} leaves over loopback TCP, {links} links"));
 
     let replayed = replay::replay(&network, &entries, &filters, options.speed).await?;
 

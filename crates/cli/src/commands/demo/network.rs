@@ -1,8 +1,9 @@
-//! Six real nodes in this process, linked over loopback TCP.
+//! Real nodes in this process, six core brokers and two leaves, linked over loopback TCP.
 
 use super::reckoning::{Crossings, Routes};
-use super::scenario::{BROKERS, LINKS};
+use super::scenario::{self, BROKERS, CORE, LINKS};
 use crate::failure::Failure;
+use enroute_broker::Status;
 use enroute_node::{Client, Multiaddr, Node, NodeConfig, NodeStatus};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -25,8 +26,9 @@ impl Network {
         let mut nodes: Vec<Node> = Vec::new();
         for (broker, name) in BROKERS.into_iter().enumerate() {
             let neighbours = LINKS.into_iter().filter(|&(a, b)| a.max(b) == broker).map(|(a, b)| a.min(b));
-            let peers = neighbours.flat_map(|neighbour| nodes[neighbour].addresses()).collect();
-            let config = NodeConfig { listen: vec![anywhere.clone()], peers, ..NodeConfig::default() };
+            let addresses: Vec<Multiaddr> = neighbours.flat_map(|neighbour| nodes[neighbour].addresses()).collect();
+            let (peers, leaf) = if broker < CORE { (addresses, Vec::new()) } else { (Vec::new(), addresses) };
+            let config = NodeConfig { listen: vec![anywhere.clone()], peers, leaf, ..NodeConfig::default() };
             let node = Node::builder().config(config).start().await;
             nodes.push(node.map_err(|error| Failure::new(format!("{name} does not start")).because(&error))?);
         }
@@ -58,20 +60,12 @@ impl Network {
         let mut routes = Routes::default();
         for (at, row) in routes.iter_mut().enumerate() {
             let status = self.status(at).await?.broker;
-            let linked = |other: usize| {
-                let id = self.nodes[other].id().to_string();
-                status.links.iter().any(|link| link.in_sync && link.neighbour == id)
-            };
-            if LINKS.into_iter().any(|(a, b)| (a == at && !linked(b)) || (b == at && !linked(a))) {
+            if !self.is_linked(at, &status) {
                 return Ok(None);
             }
             for (to, next) in row.iter_mut().enumerate() {
-                let id = self.nodes[to].id().to_string();
-                let found = status.brokers.iter().find(|broker| broker.id == id);
-                let hop = found.and_then(|broker| broker.next_hop.as_deref());
-                match hop.and_then(|hop| self.broker(hop)) {
+                match self.next_hop(at, to, &status) {
                     Some(hop) => *next = hop,
-                    None if to == at => *next = at,
                     None => return Ok(None),
                 }
             }
@@ -79,13 +73,42 @@ impl Network {
         Ok(Some(routes))
     }
 
+    /// Whether a broker has all its links, with its uplink and those to leaves.
+    fn is_linked(&self, at: usize, status: &Status) -> bool {
+        let mut neighbours = LINKS.into_iter().filter(|&(a, b)| a == at || b == at).map(|(a, b)| a + b - at);
+        neighbours.all(|other| {
+            let id = self.nodes[other].id().to_string();
+            let uplink = status.uplink.iter().filter_map(|uplink| uplink.path.first());
+            status.links.iter().any(|link| link.in_sync && link.neighbour == id)
+                || status.leaves.iter().map(|leaf| &leaf.id).chain(uplink).any(|other| *other == id)
+        })
+    }
+
+    /// Where a broker sends what is for another one. Of leaves the core brokers know only those below themselves.
+    fn next_hop(&self, at: usize, to: usize, status: &Status) -> Option<usize> {
+        match (scenario::parent(at), scenario::parent(to)) {
+            _ if at == to => Some(at),
+            (Some(parent), _) => Some(parent),
+            (None, Some(parent)) if parent == at => Some(to),
+            (None, parent) => {
+                let id = self.nodes[parent.unwrap_or(to)].id().to_string();
+                let found = status.brokers.iter().find(|broker| broker.id == id);
+                found.and_then(|broker| broker.next_hop.as_deref()).and_then(|hop| self.broker(hop))
+            }
+        }
+    }
+
     /// How many events each broker has sent to each of its neighbours.
     pub(super) async fn crossings(&self) -> Result<Crossings, Failure> {
         let mut crossings = Crossings::new();
         for at in 0..BROKERS.len() {
-            for link in self.status(at).await?.broker.links {
-                if let Some(neighbour) = self.broker(&link.neighbour) {
-                    *crossings.entry((at, neighbour)).or_default() += link.events_sent;
+            let status = self.status(at).await?.broker;
+            let core = status.links.iter().map(|link| (Some(&link.neighbour), link.events_sent));
+            let leaves = status.leaves.iter().map(|leaf| (Some(&leaf.id), leaf.events_sent));
+            let uplink = status.uplink.iter().map(|uplink| (uplink.path.first(), uplink.events_sent));
+            for (neighbour, events_sent) in core.chain(leaves).chain(uplink) {
+                if let Some(neighbour) = neighbour.and_then(|id| self.broker(id)) {
+                    *crossings.entry((at, neighbour)).or_default() += events_sent;
                 }
             }
         }

@@ -114,7 +114,7 @@ mod tests {
     fn shortest_routes_are_told_from_others() {
         let mut routes = routes();
         assert!(are_shortest(&routes));
-        // From EWR to JFK by way of the hub.
+        // From EWR to the east by way of the hub.
         routes[1][2] = 0;
         assert!(!are_shortest(&routes));
     }

@@ -7,20 +7,29 @@ use enroute_filter::{Event, Filter, JsonReader, Timestamp, ValueRef};
 /// Flights and weather of January 2013 at New York's three airports; see `examples/data/README.md`.
 const STREAM: &[u8] = include_bytes!("../../../../../examples/data/nyc-2013-01.jsonl.gz");
 
-/// The brokers; everywhere else in the demo a broker is its position here.
-pub(super) const BROKERS: [&str; 6] = ["hub", "EWR", "JFK", "LGA", "west", "south"];
+/// The brokers, the leaves last; everywhere else in the demo a broker is its position here.
+pub(super) const BROKERS: [&str; 8] = ["hub", "EWR", "east", "LGA", "west", "south", "JFK", "desk"];
+
+/// How many of them are core brokers.
+pub(super) const CORE: usize = 6;
 
 /// The brokers at which events are published: those of the airport that is the event's `origin`.
-pub(super) const AIRPORTS: [usize; 3] = [1, 2, 3];
+pub(super) const AIRPORTS: [usize; 3] = [1, 6, 3];
 
-/// A ring in the order of [`BROKERS`], and two chords.
-pub(super) const LINKS: [(usize, usize); 8] = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3), (2, 5)];
+/// A ring of the core brokers, two chords, and the uplinks of the leaves.
+pub(super) const LINKS: [(usize, usize); 10] =
+    [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3), (2, 5), (2, 6), (4, 7)];
+
+/// The broker that a leaf hangs off; none for a core broker.
+pub(super) fn parent(broker: usize) -> Option<usize> {
+    LINKS.into_iter().find(|&(_, leaf)| leaf == broker && leaf >= CORE).map(|(parent, _)| parent)
+}
 
 /// Who asks for what: a broker and a filter; each is a client of its own.
 pub(super) const SUBSCRIPTIONS: [(usize, &str); 6] = [
     (0, "kind='flight' and dest='SFO' and dep_delay>=60"),
     (0, "kind='flight' and dep_time is null"),
-    (4, "kind='flight' and origin='JFK' and dest in ('LAX','SFO','SEA') and arr_delay>30"),
+    (7, "kind='flight' and origin='JFK' and dest in ('LAX','SFO','SEA') and arr_delay>30"),
     (4, "manufacturer like 'BOEING%' and seats>300"),
     (5, "kind='flight' and dest_lat between 24.5 and 31 and dest_lon between -87.7 and -79.9"),
     (5, "kind='weather' and (wind_gust>=40 or visib<1)"),
