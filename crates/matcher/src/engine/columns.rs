@@ -154,6 +154,18 @@ impl Group {
         self.blocks[place / BLOCK].set_whose(place % BLOCK, Whose::Group(group));
     }
 
+    /// Asks the processor for what a look at its blocks begins with.
+    pub(super) fn prefetch(&self) {
+        self.predicates.first().into_iter().for_each(super::simd::prefetch);
+        self.blocks.first().into_iter().for_each(super::simd::prefetch);
+    }
+
+    /// Asks the processor for the beginning of the first block's columns.
+    pub(super) fn prefetch_columns(&self) {
+        let Some(block) = self.blocks.first() else { return };
+        block.words.chunks(block.capacity).filter_map(|column| column.first()).for_each(super::simd::prefetch);
+    }
+
     /// Fills in what the event has for each predicate, and says the count. None if the event has no value where all entries want
     /// one.
     fn probes(&self, reading: &Reading, probes: &mut [Probe; MOST_COLUMNS]) -> Option<usize> {

@@ -56,8 +56,12 @@ impl List {
 
     #[inline]
     fn scan(&self, is_key_sure: bool, reading: &mut Reading) {
+        self.groups.iter().for_each(Group::prefetch);
         self.singles.scan(is_key_sure, reading);
-        for group in &self.groups {
+        for (place, group) in self.groups.iter().enumerate() {
+            if let Some(next) = self.groups.get(place + 1) {
+                next.prefetch_columns();
+            }
             group.candidates(reading, is_key_sure);
         }
     }
@@ -216,7 +220,9 @@ impl Lists {
             }
         }
         for &(number, _) in &reading.lists {
-            self.lists[number].singles.prefetch();
+            let list = &self.lists[number];
+            list.singles.prefetch();
+            list.groups.first().into_iter().for_each(super::simd::prefetch);
         }
         for place in 0..reading.lists.len() {
             let (number, is_key_sure) = reading.lists[place];
