@@ -72,12 +72,14 @@ async fn without_its_uplink_a_leaf_does_not_know() {
     becomes(&advertisement, Interested::Unknown).await;
     assert_eq!(within("an answer", leaf.interested(&event(1))).await, Interested::Unknown);
     let here = client(&leaf).await;
-    within("subscribe", here.subscribe("here", filter("n = 1"))).await.unwrap();
+    // It holds here at once; the answer waits for an uplink.
+    let subscribing = tokio::spawn(async move { here.subscribe("here", filter("n = 1")).await });
     becomes(&advertisement, Interested::Yes).await;
     assert_eq!(within("an answer", leaf.interested(&event(1))).await, Interested::Yes);
 
     let mut interest = advertisement.interest();
     within("shutdown", leaf.shutdown()).await;
+    assert!(within("an answer", subscribing).await.expect("no panic").is_err(), "no uplink has come");
     assert!(within("the end", interest.wait_for(|_| false)).await.is_err(), "nobody says anything any more");
     assert_eq!(within("an answer", leaf.interested(&event(1))).await, Interested::Unknown);
 }
