@@ -79,7 +79,8 @@ impl Node {
         Client::start(connect, options).await
     }
 
-    /// Keeps a link to whoever is at an address, with or without `/p2p/ID` at its end. Returns before there is one.
+    /// Keeps a link to whoever is at an address, with or without `/p2p/ID` at its end; to a leaf broker it is one more uplink that it
+    /// may hang off. Returns before there is one.
     ///
     /// # Errors
     /// [`NodeError::Stopped`].
