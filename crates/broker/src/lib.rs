@@ -53,10 +53,10 @@
 //! are told. A step is acknowledged when it is in force at the parent and everywhere beyond; so is the subscription then.
 //! **Scopes** go up likewise.
 //!
-//! **Events** keep the id that they were given where they were published. Upwards an event is published anew at each parent, which
-//! hands it to its clients, its other leaves, and on; downwards go only those that match what is wanted below. Since an
+//! **Events** keep the id that they were given where they were published. Upwards an event is published anew at each parent,
+//! which hands it to its clients, its other leaves, and on; downwards go only those that match what is wanted below. Since an
 //! event can come over two uplinks while a leaf changes, each broker remembers for a while what came over links to leaves
-//! and parents, and drops what comes again.
+//! and parents, and delivers none of it again.
 //!
 //! **Quenching.** A leaf that publishes holds what everybody else wants of that, in steps like any interest, and sends only
 //! what is wanted. It may do so while it has a lease: as long as that lasts, its parent acknowledges nobody's interest and
@@ -65,6 +65,11 @@
 //!
 //! **Without an uplink** a leaf goes on for its clients and the leaves below; what is to go up is kept, within bounds, and goes
 //! when a parent has given a lease.
+//!
+//! **The driver** of a leaf broker dials one uplink of its list at a time, and the next one when a dial fails, when the core
+//! closes the link ([`CloseReason::NoPath`], [`CloseReason::Cycle`]) or when it dies; a parent never dials. A second uplink
+//! at a time is refused. Leases are asked for and given by the core; the driver need only find dead links in the time that
+//! it wants a failover to take.
 //!
 //! The files of `tests/transcripts` show all this message by message.
 

@@ -175,8 +175,8 @@ pub enum Payload {
 }
 
 /// A step of the interest that a broker holds with one publishing broker, or that a leaf broker and its parent hold with each
-/// other; these number the steps of an attachment by `version`, and the scope is that of the leaf. Steps with `last` unset are kept until the last one
-/// comes, and all are applied as one.
+/// other; these number the steps of an attachment by `version`, and the scope is that of the leaf. Steps with `last` unset are
+/// kept until the last one comes, and all are applied as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interest {
     /// The source's interest version (within its incarnation).

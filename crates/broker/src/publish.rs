@@ -145,6 +145,7 @@ impl Broker {
     pub(crate) fn on_publication_due(&mut self, out: &mut Vec<Output>) {
         self.overdue = self.unanswered();
         self.missing_answers = None;
+        self.send_kept(out);
         self.publish_waiting(out);
     }
 

@@ -1,5 +1,5 @@
-//! The own scope: what the clients here, and the leaves below, may publish. It grows at once and shrinks late, since every change makes all other
-//! brokers answer.
+//! The own scope: what the clients here, and the leaves below, may publish. It grows at once and shrinks late, since every change
+//! makes all other brokers answer.
 
 use crate::broker::Broker;
 use crate::timers::Timer;

@@ -176,8 +176,14 @@ mod tests {
         let watched = Watched { filter, here: Some(false), beyond: Some(false), told: None };
         watches.watched.insert(WatchId(1), watched);
         let cases: [(Source, &[&str], &[&str], _, _); 7] = [
-            (Source::Clients, &["n < 0", "n > 9.5 AND n < 9.75 AND kind = 'y'"], &[], Some(true), Some(false)),
-            (Source::Clients, &[], &["n < 0"], Some(true), Some(false)),
+            (
+                Source::Clients,
+                &["n < 0 AND kind = 'y'", "n > 9.5 AND n < 9.75 AND kind = 'y'"],
+                &[],
+                Some(true),
+                Some(false),
+            ),
+            (Source::Clients, &[], &["n < 0 AND kind = 'y'"], Some(true), Some(false)),
             (Source::Beyond, &["n = 10 AND kind = 'y'"], &[], Some(true), Some(false)),
             (Source::Beyond, &["n = 10"], &[], Some(true), Some(true)),
             (Source::Beyond, &["kind PREFIX 'x'"], &["n = 10"], Some(true), Some(true)),

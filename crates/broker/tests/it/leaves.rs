@@ -200,6 +200,34 @@ fn who_cannot_be_a_parent_is_left_and_who_cannot_be_a_leaf_refused() {
     assert!(lines(&mut world, core, parent).contains("a core broker has no uplink"));
 }
 
+/// Whoever stands on a parent's own path cannot hang below it.
+#[test]
+fn a_leaf_that_the_own_path_leads_through_is_refused() {
+    let (mut world, leaf) = below_a_parent();
+    let below = LinkId(501);
+    let path = ["parent", "upper", "core"].map(BrokerId::of_peer).to_vec();
+    says(&mut world, leaf, LeafMessage::Path(path));
+    for (name, answer) in [("upper", "leads back through the leaf"), ("other", "path to the core")] {
+        world.input(leaf, Input::LinkUp { link: below, neighbour: neighbour(name, Role::Leaf) });
+        let said = lines(&mut world, leaf, Input::Message { link: below, message: Message::Leaf(attach(1)) });
+        assert!(said.contains(answer), "{said}");
+    }
+}
+
+/// What has gathered since too many steps are under way has to be told before there is a lease again.
+#[test]
+fn there_is_no_lease_before_all_is_told() {
+    let (mut world, core) = beside_a_leaf();
+    says(&mut world, core, LeafMessage::Scope { version: 1, scope: Scope::Anything });
+    for number in 0..10 {
+        world.subscribe(core, 1, &format!("s{number}"), &format!("x = {number}"));
+    }
+    assert_eq!(says(&mut world, core, LeafMessage::Renew { number: 1 }), "");
+    let said = says(&mut world, core, LeafMessage::Held { step: 8, brokers: 0, missing: vec![] });
+    let told = said.find("interest 9 for scope 1").expect("the rest is told");
+    assert!(said.find("lease 1").expect("a lease") > told, "{said}");
+}
+
 /// Of two attachments of one leaf the later one stays, in whichever order they come.
 #[test]
 fn the_later_attachment_stays() {
