@@ -18,8 +18,8 @@ const DETAILS: usize = 6;
 /// The number of words about cells.
 pub(super) const WORDS: usize = 6;
 /// How many entries are looked at for those of one shape, and how many there have to be among them.
-const WINDOW: usize = 64;
-const FREQUENT: usize = 3;
+const WINDOW: usize = 128;
+const FREQUENT: usize = 7;
 
 /// An entry to be posted.
 #[derive(Clone, Copy, Debug)]
