@@ -55,6 +55,9 @@ pub(crate) struct Clients {
     subscribers: BTreeMap<SubscriptionId, Subscriber>,
     matcher: Enindex,
     scratch: Scratch,
+    /// Room for the matcher's answer, and for whom it names, kept from event to event.
+    matching: Vec<SubscriptionId>,
+    names: Vec<(ClientId, Arc<str>)>,
     /// Numbers subscriptions, advertisements, and what leaves say.
     last: u64,
 }
@@ -79,30 +82,34 @@ impl Clients {
 
     /// Who here wants an event.
     pub(crate) fn audience(&mut self, id: EventId, event: &Event) -> Audience {
-        let mut matching = Vec::new();
-        self.matcher.matches(event, &mut self.scratch, &mut matching);
-        let mut by_client: BTreeMap<ClientId, Vec<Arc<str>>> = BTreeMap::new();
+        self.matcher.matches(event, &mut self.scratch, &mut self.matching);
         let mut leaves = BTreeSet::new();
-        for subscriber in matching.iter().filter_map(|subscription| self.subscribers.get(subscription)) {
+        for subscriber in self.matching.iter().filter_map(|subscription| self.subscribers.get(subscription)) {
             match subscriber {
-                Subscriber::Client(client, name) => by_client.entry(*client).or_default().push(name.clone()),
+                Subscriber::Client(client, name) => self.names.push((*client, name.clone())),
                 Subscriber::Leaf(link) => {
                     leaves.insert(*link);
                 }
             }
         }
-        let delivery = |(client, mut subscriptions): (ClientId, Vec<Arc<str>>)| {
-            subscriptions.sort_unstable();
-            (client, Delivery { id, event: event.as_bytes().clone(), subscriptions })
-        };
-        Audience { deliveries: by_client.into_iter().map(delivery).collect(), leaves }
+        self.names.sort_unstable();
+        let mut deliveries: Vec<(ClientId, Delivery)> = Vec::new();
+        for (client, name) in self.names.drain(..) {
+            match deliveries.last_mut() {
+                Some((last, delivery)) if *last == client => delivery.subscriptions.push(name),
+                _ => {
+                    let delivery = Delivery { id, event: event.as_bytes().clone(), subscriptions: vec![name] };
+                    deliveries.push((client, delivery));
+                }
+            }
+        }
+        Audience { deliveries, leaves }
     }
 
     /// Whether anybody here wants an event.
     pub(crate) fn want(&mut self, event: &Event) -> bool {
-        let mut matching = Vec::new();
-        self.matcher.matches(event, &mut self.scratch, &mut matching);
-        !matching.is_empty()
+        self.matcher.matches(event, &mut self.scratch, &mut self.matching);
+        !self.matching.is_empty()
     }
 
     /// A leaf wants this, known by that id.

@@ -9,6 +9,7 @@ use crate::timers::Timer;
 use crate::{BrokerId, CloseReason, EventFrame, EventId, LinkId, Notice, Output, Time};
 use bytes::Bytes;
 use enroute_filter::Event;
+use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a parked event is reckoned to take besides its bytes and its destinations.
@@ -135,7 +136,7 @@ impl Broker {
     /// The event of a frame that comes from a leaf or parent, if it is one and for this broker.
     fn for_oneself(&self, frame: &EventFrame) -> Option<Event> {
         let event = Event::from_bytes(frame.event.clone(), &self.config.limits).ok()?;
-        (frame.destinations == [self.identity.id]).then_some(event)
+        (frame.destinations[..] == [self.identity.id]).then_some(event)
     }
 
     fn on_bad_event(&mut self, link: LinkId, out: &mut Vec<Output>) {
@@ -160,7 +161,8 @@ impl Broker {
         for link in audience.leaves {
             let Some(leaf) = self.leaves.get_mut(link) else { continue };
             leaf.counts.events_sent += 1;
-            let frame = EventFrame { hop_limit: 0, destinations: vec![leaf.id], id, event: event.as_bytes().clone() };
+            let frame =
+                EventFrame { hop_limit: 0, destinations: smallvec![leaf.id], id, event: event.as_bytes().clone() };
             out.push(Output::Forward { link, frame });
         }
         reached
@@ -176,33 +178,51 @@ impl Broker {
 
     /// Sends the copies that can be sent; gives what is left.
     fn send_copies(&mut self, frame: EventFrame, from: Option<BrokerId>, out: &mut Vec<Output>) -> Option<EventFrame> {
-        let mut copies: BTreeMap<LinkId, Vec<BrokerId>> = BTreeMap::new();
-        let mut stuck = Vec::new();
+        // Mostly all go the same way: then the frame goes on as it is.
+        let mut links = frame.destinations.iter().map(|&destination| self.link_towards(destination, from));
+        if let Some(Some(first)) = links.next()
+            && links.all(|link| link == Some(first))
+        {
+            self.send_copy(first, frame, out);
+            return None;
+        }
+        let mut copies: BTreeMap<LinkId, SmallVec<[BrokerId; 2]>> = BTreeMap::new();
+        let mut stuck = SmallVec::new();
         for &destination in &frame.destinations {
-            let next_hop = self.topology.route(destination).map(|route| route.next_hop);
-            let link = next_hop.filter(|&next_hop| Some(next_hop) != from).and_then(|next_hop| self.links.to(next_hop));
-            match link {
+            match self.link_towards(destination, from) {
                 Some(link) => copies.entry(link).or_default().push(destination),
                 None => stuck.push(destination),
             }
         }
         for (link, destinations) in copies {
-            if let Some(link) = self.links.get_mut(link) {
-                link.counts.events_sent += 1;
-            }
-            self.counters.forwarded += 1;
-            out.push(Output::Forward { link, frame: EventFrame { destinations, ..frame.clone() } });
+            self.send_copy(link, EventFrame { destinations, ..frame.clone() }, out);
         }
         (!stuck.is_empty()).then_some(EventFrame { destinations: stuck, ..frame })
     }
 
-    fn park(&mut self, frame: EventFrame) {
+    /// The link to the next hop, unless that is the neighbour the event came `from`.
+    fn link_towards(&self, destination: BrokerId, from: Option<BrokerId>) -> Option<LinkId> {
+        let next_hop = self.topology.route(destination)?.next_hop;
+        if Some(next_hop) == from { None } else { self.links.to(next_hop) }
+    }
+
+    fn send_copy(&mut self, link: LinkId, frame: EventFrame, out: &mut Vec<Output>) {
+        if let Some(link) = self.links.get_mut(link) {
+            link.counts.events_sent += 1;
+        }
+        self.counters.forwarded += 1;
+        out.push(Output::Forward { link, frame });
+    }
+
+    fn park(&mut self, mut frame: EventFrame) {
         let size = parked_size(&frame);
         if self.parked.bytes + size > self.config.waiting_bytes {
             self.counters.lost_overflow += frame.destinations.len() as u64;
             return;
         }
         self.parked.bytes += size;
+        // The bytes may be a piece of a much larger read, which would be kept as a whole.
+        frame.event = Bytes::copy_from_slice(&frame.event);
         self.parked.events.push_back(ParkedEvent { frame, deadline: self.now + self.config.park });
         self.time_parked();
     }

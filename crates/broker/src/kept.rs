@@ -24,13 +24,15 @@ impl Kept {
     }
 
     /// Keeps an event, behind all others.
-    pub(crate) fn push(&mut self, kept: KeptEvent) {
+    pub(crate) fn push(&mut self, mut kept: KeptEvent) {
+        kept.2 = kept.2.unshared();
         self.bytes += kept.2.as_bytes().len();
         self.events.push_back(kept);
     }
 
     /// Keeps an event that has been on its way up already, before all others.
-    pub(crate) fn put_back(&mut self, kept: KeptEvent) {
+    pub(crate) fn put_back(&mut self, mut kept: KeptEvent) {
+        kept.2 = kept.2.unshared();
         self.bytes += kept.2.as_bytes().len();
         self.events.push_front(kept);
     }

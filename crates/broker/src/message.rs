@@ -4,6 +4,7 @@ use crate::{BrokerId, Detach, EventId, LeafMessage, Version};
 use bytes::Bytes;
 use enroute_filter::{Conjunction, DecodeError};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A control message from a broker to its neighbour, in order and without loss while their link lives.
@@ -217,8 +218,9 @@ pub struct EventFrame {
     /// Brokers it may still pass.
     pub hop_limit: u16,
     /// Where this copy goes: sorted, none twice, never empty. Copies at one broker have disjoint destinations. On the link
-    /// between a leaf broker and its parent it is the broker at the other end.
-    pub destinations: Vec<BrokerId>,
+    /// between a leaf broker and its parent it is the broker at the other end. Mostly there are few, and then nothing is
+    /// allocated for them.
+    pub destinations: SmallVec<[BrokerId; 2]>,
     /// The event's id.
     pub id: EventId,
     /// The event in its own layout ([`enroute_filter::Event`]), not yet checked.

@@ -15,6 +15,7 @@ use crate::{
     BrokerId, ClientId, EventFrame, EventId, LinkId, MAX_PATH, Output, Receipt, Refusal, Reply, RequestId, Time,
 };
 use enroute_filter::Event;
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Who has published an event, as far as this broker knows.
@@ -63,7 +64,8 @@ impl WaitingPublications {
         self.queue.len()
     }
 
-    fn push(&mut self, publication: Publication) {
+    fn push(&mut self, mut publication: Publication) {
+        publication.event = publication.event.unshared();
         self.bytes += publication.event.as_bytes().len();
         self.queue.push_back(publication);
     }
@@ -188,7 +190,7 @@ impl Broker {
     fn send_to_interested(&mut self, id: EventId, event: &Event, out: &mut Vec<Output>) -> usize {
         let mut owners = std::mem::take(&mut self.owners);
         self.remote.interested(event, &mut owners);
-        let destinations: Vec<BrokerId> = owners.iter().map(|owner| BrokerId(owner.0)).collect();
+        let destinations: SmallVec<[BrokerId; 2]> = owners.iter().map(|owner| BrokerId(owner.0)).collect();
         self.owners = owners;
         let count = destinations.len();
         if !destinations.is_empty() {

@@ -56,7 +56,11 @@ impl RemoteInterest {
 
     /// The brokers that want an event, sorted.
     pub(crate) fn interested(&mut self, event: &Event, owners: &mut Vec<Owner>) {
-        self.matcher.interested(event, &mut self.scratch, owners);
+        owners.clear();
+        // Not even reading the event pays where nobody else wants anything.
+        if !self.matcher.is_empty() {
+            self.matcher.interested(event, &mut self.scratch, owners);
+        }
     }
 
     fn remove(&mut self, broker: BrokerId) -> Changes {

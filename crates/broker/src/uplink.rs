@@ -15,6 +15,7 @@ use crate::{
     Scope, Time,
 };
 use enroute_filter::Event;
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// The parent, or one that may become it.
@@ -288,7 +289,7 @@ impl Broker {
         }
         parent.counts.events_sent += 1;
         self.counters.forwarded += 1;
-        let frame = EventFrame { hop_limit, destinations: vec![parent.id], id, event: event.as_bytes().clone() };
+        let frame = EventFrame { hop_limit, destinations: smallvec![parent.id], id, event: event.as_bytes().clone() };
         out.push(Output::Forward { link: parent.link, frame });
         true
     }

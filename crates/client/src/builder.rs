@@ -51,7 +51,7 @@ impl Builder {
         self
     }
 
-    /// Deliveries that may wait in this process. Default: 1,024.
+    /// Deliveries that may wait in this process. Default: 4,096.
     #[must_use]
     pub fn delivery_window(mut self, deliveries: usize) -> Builder {
         self.options.delivery_window = deliveries;

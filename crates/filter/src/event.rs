@@ -100,6 +100,13 @@ impl Event {
         &self.bytes
     }
 
+    /// The same event in memory of its own: the bytes of one that was read may be a piece of a much larger read, which is kept
+    /// as a whole while the event is.
+    #[must_use]
+    pub fn unshared(&self) -> Event {
+        Event { bytes: Bytes::copy_from_slice(&self.bytes) }
+    }
+
     /// The value of an attribute, if present. Logarithmic in the number of attributes.
     pub fn get(&self, name: &str) -> Option<ValueRef<'_>> {
         let (table, text) = self.parts();

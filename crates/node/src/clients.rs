@@ -4,7 +4,7 @@ use crate::context::{SOFTWARE, Shared};
 use crate::event_loop::{ClientRequest, ControlInput, Traffic};
 use crate::frames::{Frames, FramesError, write};
 use crate::handshake::send_last;
-use crate::outbox::Outbox;
+use crate::outbox::{Batch, Outbox};
 use bytes::BytesMut;
 use enroute_broker::ClientId;
 use enroute_filter::Event;
@@ -23,7 +23,7 @@ use tracing::Instrument;
 /// How long a client may take to say hello, and to take its last words.
 const STEP: Duration = Duration::from_secs(5);
 /// Requests of one client that may be unanswered.
-const MAX_REQUESTS: usize = 1_024;
+const MAX_REQUESTS: usize = 8_192;
 /// Batches of one client that may wait for the event loop, and requests in a batch.
 const BATCHES: usize = 2;
 const BATCH_REQUESTS: usize = 256;
@@ -183,8 +183,7 @@ async fn read<R: AsyncRead + Unpin>(
         let mut next = match frames.next().await {
             Ok(Some(frame)) => Some(frame),
             Ok(None) => return End::Gone("it has closed its stream".into()),
-            Err(FramesError::Wire(error)) => return End::Unreadable(error.to_string()),
-            Err(error @ (FramesError::Io(_) | FramesError::BrokenOff)) => return End::Gone(error.to_string()),
+            Err(error) => return failed(error),
         };
         let mut batch = Vec::new();
         let mut end = None;
@@ -195,9 +194,9 @@ async fn read<R: AsyncRead + Unpin>(
             }
             // A full window opens only when what is in the batch is answered.
             if end.is_none() && batch.len() < BATCH_REQUESTS && window.available_permits() > 0 {
-                match frames.next_buffered() {
+                match frames.next_ready() {
                     Ok(frame) => next = frame,
-                    Err(error) => end = Some(End::Unreadable(error.to_string())),
+                    Err(error) => end = Some(failed(error)),
                 }
             }
         }
@@ -211,6 +210,13 @@ async fn read<R: AsyncRead + Unpin>(
         if let Some(end) = end {
             return end;
         }
+    }
+}
+
+fn failed(error: FramesError) -> End {
+    match error {
+        FramesError::Wire(error) => End::Unreadable(error.to_string()),
+        FramesError::Io(_) | FramesError::BrokenOff => End::Gone(error.to_string()),
     }
 }
 
@@ -273,25 +279,30 @@ fn status_json(mut status: NodeStatus, most: usize) -> String {
 
 /// Sends what waits for the client until the end; why it ends.
 async fn write_all<S: AsyncWrite>(entry: &ClientEntry, mut writer: WriteHalf<S>, window: &Semaphore) -> String {
-    let mut buffer = BytesMut::new();
     loop {
-        let answers = match entry.outbox.encode_batch(&mut buffer).await {
-            Ok(Some(answers)) => answers,
+        let batch = match entry.outbox.take().await {
+            Ok(Some(batch)) => batch,
             Ok(None) => break,
             Err(error) => {
                 tracing::error!(%error, "something for this client cannot be encoded");
                 return error.to_string();
             }
         };
-        if let Err(error) = write(&mut writer, &buffer).await {
+        if let Err(error) = write_batch(&mut writer, &batch).await {
             return error.to_string();
         }
-        buffer.clear();
-        window.add_permits(answers);
+        window.add_permits(batch.answered);
     }
     // It is over either way.
     let _ = tokio::time::timeout(STEP, writer.shutdown()).await;
     "it was told to go".into()
+}
+
+async fn write_batch<S: AsyncWrite>(writer: &mut WriteHalf<S>, batch: &Batch) -> std::io::Result<()> {
+    if !batch.answers.is_empty() {
+        writer.write_all(&batch.answers).await?;
+    }
+    write(writer, &batch.deliveries).await
 }
 
 #[cfg(test)]

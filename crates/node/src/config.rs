@@ -7,6 +7,16 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What becomes of events for a neighbour that takes them more slowly than they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FullLink {
+    /// Later ones are dropped and counted: a slow link costs nobody else anything.
+    Drop,
+    /// Whoever brings them, publishers here and other neighbours, is held up, which also slows what they send elsewhere.
+    PushBack,
+}
+
 /// A node's configuration; as a TOML file, every field may be left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -28,10 +38,13 @@ pub struct NodeConfig {
     pub keep_alive_ms: u64,
     /// Bytes of control that may wait for a neighbour; beyond it the link is closed and built anew. Default: 64 MiB.
     pub link_control_bytes: usize,
-    /// Events that may wait for a neighbour; later ones are dropped and counted. Default: 65,536.
+    /// Events that may wait for a neighbour. Default: 65,536.
     pub link_queue_events: usize,
-    /// Bytes of events that may wait for a neighbour; later ones are dropped and counted. Default: 64 MiB.
+    /// Bytes of events that may wait for a neighbour. Default: 64 MiB.
     pub link_queue_bytes: usize,
+    /// What happens when more waits for a neighbour: `drop` (later events are dropped and counted) or `push_back` (slows down
+    /// those who publish, for at most a second at a time). Default: `drop`.
+    pub full_link: FullLink,
     /// Events that may wait for a client. Default: 65,536.
     pub client_queue_events: usize,
     /// Bytes of events that may wait for a client. Default: 64 MiB.
@@ -53,6 +66,7 @@ impl Default for NodeConfig {
             link_control_bytes: 64 << 20,
             link_queue_events: 65_536,
             link_queue_bytes: 64 << 20,
+            full_link: FullLink::Drop,
             client_queue_events: 65_536,
             client_queue_bytes: 64 << 20,
             slow_subscriber: SlowSubscriber::DropOldest,
@@ -137,6 +151,7 @@ mod tests {
             ("link_queue_events = 0", "link_queue_events"),
             ("slow_subscriber = 'explode'", "slow_subscriber"),
             ("leaf = ['/ip4/192.0.2.1/tcp/1']\npeers = ['/ip4/192.0.2.2/tcp/1']", "leaf"),
+            ("full_link = 'explode'", "full_link"),
         ] {
             let error = NodeConfig::from_toml(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

@@ -12,7 +12,7 @@ use enroute_broker::{
 };
 use enroute_filter::{Event, Filter};
 use enroute_session::NodeStatus;
-use enroute_wire::{Goodbye, ServerFrame};
+use enroute_wire::Goodbye;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 pub(crate) const CONTROL: usize = 256;
 /// Batches of traffic that may wait.
 pub(crate) const TRAFFIC: usize = 32;
-/// How long a subscriber that pushes back can hold up those who publish.
+/// How long a subscriber or a link that pushes back can hold up those who publish.
 const PUSH_BACK: Duration = Duration::from_secs(1);
 
 /// What must not wait behind events.
@@ -77,10 +77,17 @@ pub(crate) struct EventLoop {
     outputs: Vec<Output>,
     /// Links that cannot take what they must, to be reported when the outputs at hand are dispatched.
     overflowed: Vec<LinkId>,
-    /// A subscriber that asks for those who publish to be held up.
-    pushing_back: Option<ClientId>,
-    /// Until when, at most, somebody is held up for which subscriber.
-    held: VecDeque<(Instant, ClientId)>,
+    /// Who asks for those who publish to be held up.
+    pushing_back: Option<Slow>,
+    /// Until when, at most, somebody is held up for whom.
+    held: VecDeque<(Instant, Slow)>,
+}
+
+/// A subscriber or a neighbour that does not keep up.
+#[derive(Clone, Copy)]
+enum Slow {
+    Client(ClientId),
+    Link(LinkId),
 }
 
 impl EventLoop {
@@ -201,17 +208,20 @@ impl EventLoop {
     fn on_traffic(&mut self, item: Traffic) {
         match item {
             Traffic::Events { link, frames, permit } => {
+                let now = self.now();
                 for frame in frames {
-                    self.handle(Input::Event { link, frame });
+                    self.handle_at(Input::Event { link, frame }, now);
                 }
                 self.give_back(permit);
             }
             Traffic::Requests { client, requests, permit } => {
+                let now = self.now();
                 for request in requests {
-                    self.handle(match request {
+                    let input = match request {
                         ClientRequest::Command { request, command } => Input::Command { client, request, command },
                         ClientRequest::Publish { request, event } => Input::Publish { client, request, event },
-                    });
+                    };
+                    self.handle_at(input, now);
                 }
                 self.give_back(permit);
             }
@@ -236,21 +246,31 @@ impl EventLoop {
         }
     }
 
-    /// Lets a source go on, at once or when a subscriber that pushes back has taken what waits.
+    /// Lets a source go on, at once or when whoever pushes back has taken what waits.
     fn give_back(&mut self, permit: OwnedSemaphorePermit) {
-        if let Some(client) = self.pushing_back.take()
-            && let Some(entry) = self.clients.get(&client)
-        {
-            entry.outbox.hold(permit);
-            self.held.push_back((Instant::now() + PUSH_BACK, client));
+        let Some(slow) = self.pushing_back.take() else { return };
+        match slow {
+            Slow::Client(client) => match self.clients.get(&client) {
+                Some(entry) => entry.outbox.hold(permit),
+                None => return,
+            },
+            Slow::Link(link) => match self.links.get(&link) {
+                Some(link) => link.hold(permit),
+                None => return,
+            },
         }
+        self.held.push_back((Instant::now() + PUSH_BACK, slow));
     }
 
     fn release_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
         let now = Instant::now();
-        while let Some((_, client)) = self.held.pop_front_if(|(until, _)| *until <= now) {
-            if let Some(entry) = self.clients.get(&client) {
-                entry.outbox.release();
+        while let Some((_, slow)) = self.held.pop_front_if(|(until, _)| *until <= now) {
+            match slow {
+                Slow::Client(client) => self.clients.get(&client).into_iter().for_each(|entry| entry.outbox.release()),
+                Slow::Link(link) => self.links.get(&link).into_iter().for_each(|link| link.release()),
             }
         }
     }
@@ -265,9 +285,12 @@ impl EventLoop {
         Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// One input to the core, and all that follows.
     fn handle(&mut self, input: Input) {
-        let now = self.now();
+        self.handle_at(input, self.now());
+    }
+
+    /// One input to the core, and all that follows.
+    fn handle_at(&mut self, input: Input, now: Time) {
         self.broker.handle(input, now, &mut self.outputs);
         loop {
             let mut outputs = std::mem::take(&mut self.outputs);
@@ -319,21 +342,21 @@ impl EventLoop {
                 }
             }
             Output::Forward { link, frame } => {
-                if let Some(link) = self.links.get(&link) {
-                    link.forward(frame);
+                if let Some(Put::PushBack) = self.links.get(&link).map(|link| link.forward(&frame)) {
+                    self.pushing_back = Some(Slow::Link(link));
                 }
             }
             Output::Deliver { client, delivery } => {
-                let put = self.clients.get(&client).map(|entry| entry.outbox.deliver(delivery));
+                let put = self.clients.get(&client).map(|entry| entry.outbox.deliver(&delivery));
                 match put {
-                    Some(Put::PushBack) => self.pushing_back = Some(client),
+                    Some(Put::PushBack) => self.pushing_back = Some(Slow::Client(client)),
                     Some(Put::CutOff) => tracing::warn!(client = client.0, "too much waits for this client: cut off"),
                     Some(Put::Done) | None => {}
                 }
             }
             Output::Reply { client, request, reply } => {
                 if let Some(entry) = self.clients.get(&client) {
-                    entry.outbox.answer(ServerFrame::Reply { request, reply });
+                    entry.outbox.reply(request, reply);
                 }
             }
             Output::CloseLink { link, reason } => self.close_link(link, reason),

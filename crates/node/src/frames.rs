@@ -1,6 +1,7 @@
 //! Frames off a byte stream, and bytes onto it.
 
 use enroute_wire::{Frame, FrameReader, Traffic, WireError};
+use futures::FutureExt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,9 +59,22 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// A further frame if it has been read as a whole already.
-    pub(crate) fn next_buffered(&mut self) -> Result<Option<Frame>, WireError> {
-        self.frames.next_frame()
+    /// A further frame if it is here already, or can be read without waiting. The end of the stream is told by
+    /// [`Frames::next`], which must be called next when there is none here.
+    pub(crate) fn next_ready(&mut self) -> Result<Option<Frame>, FramesError> {
+        loop {
+            if let Some(frame) = self.frames.next_frame()? {
+                return Ok(Some(frame));
+            }
+            match self.reader.read(&mut self.chunk).now_or_never() {
+                None | Some(Ok(0)) => return Ok(None),
+                Some(Ok(count)) => {
+                    self.reads.fetch_add(1, Ordering::Relaxed);
+                    self.frames.push(&self.chunk[..count]);
+                }
+                Some(Err(error)) => return Err(error.into()),
+            }
+        }
     }
 
     pub(crate) fn get_mut(&mut self) -> &mut R {

@@ -33,8 +33,9 @@
 //! | event loop (`event_loop.rs`) | owns the core; inputs come by bounded channels, outputs go into bounded queues |
 //!
 //! The event loop awaits nobody. What a neighbour does not take stays in its two queues: control (`control_queue.rs`), where
-//! too much closes the link, and events (`event_queue.rs`), where too much is dropped and counted. What a client does not take
-//! stays in its outbox (`outbox.rs`), where its policy decides.
+//! too much closes the link, and events (`event_queue.rs`), where too much is dropped and counted, or holds up its sources.
+//! What a client does not take stays in its outbox (`outbox.rs`), where its policy decides. Events wait as the bytes that will
+//! be written (`encoded.rs`).
 
 mod advertisement;
 mod builder;
@@ -42,6 +43,7 @@ mod clients;
 mod config;
 mod context;
 mod control_queue;
+mod encoded;
 mod error;
 mod event_loop;
 mod event_queue;
@@ -57,7 +59,7 @@ mod transport;
 
 pub use advertisement::Advertisement;
 pub use builder::NodeBuilder;
-pub use config::NodeConfig;
+pub use config::{FullLink, NodeConfig};
 pub use enroute_broker::Interested;
 pub use enroute_session::{
     Client, ClientError, ClientStatus, Delivery, LinkQueueStatus, NodeStatus, Notice, Options, PeerStatus, Publication,

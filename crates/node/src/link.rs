@@ -6,6 +6,7 @@ use crate::event_loop::{ControlInput, Traffic};
 use crate::event_queue::EventQueue;
 use crate::frames::{Frames, FramesError, write};
 use crate::handshake::{Established, StreamFrames};
+use crate::outbox::Put;
 use crate::swarm::SwarmCommand;
 use bytes::BytesMut;
 use enroute_broker::{EventFrame, LinkId, Message, Neighbour, Role};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -51,7 +52,6 @@ struct Counts {
     event_bytes_sent: AtomicU64,
     events_received: AtomicU64,
     event_bytes_received: AtomicU64,
-    events_dropped: AtomicU64,
 }
 
 /// Why a task of a link has ended.
@@ -86,11 +86,22 @@ impl Link {
         }
     }
 
-    /// Queues an event, or drops and counts it.
-    pub(crate) fn forward(&self, frame: EventFrame) {
-        if !self.events.push(frame) {
-            add(&self.counts.events_dropped, 1);
-        }
+    /// Queues an event; whether whoever has brought it should be held back.
+    pub(crate) fn forward(&self, frame: &EventFrame) -> Put {
+        self.events.push(frame).unwrap_or_else(|error| {
+            tracing::error!(link = self.id.0, %error, "an event that cannot be encoded is dropped");
+            Put::Done
+        })
+    }
+
+    /// Keeps a source from going on until less waits for this link, or until [`Link::release`].
+    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
+        self.events.hold(permit);
+    }
+
+    /// Lets held sources go on.
+    pub(crate) fn release(&self) {
+        self.events.release();
     }
 
     /// Closes the link when what is queued has gone out.
@@ -126,7 +137,7 @@ impl Link {
             events_received: get(&self.counts.events_received),
             event_bytes_received: get(&self.counts.event_bytes_received),
             events_waiting: self.events.waiting() as u64,
-            events_dropped: get(&self.counts.events_dropped),
+            events_dropped: self.events.dropped(),
         }
     }
 }
@@ -141,7 +152,7 @@ pub(crate) async fn run(context: Shared, established: Established, entry: Option
         software,
         dialled,
         control: ControlQueue::new(config.link_control_bytes),
-        events: EventQueue::new(config.link_queue_events, config.link_queue_bytes),
+        events: EventQueue::new(config.full_link, config.link_queue_events, config.link_queue_bytes),
         counts: Counts::default(),
         heard: [control.reads(), data.reads()],
     });
@@ -303,33 +314,30 @@ async fn read_events<R: AsyncRead + Unpin>(context: Shared, link: Arc<Link>, mut
             Ok(None) => return End::EventsEnded,
             Err(error) => return failed(error),
         };
-        let mut batch = Vec::new();
-        let mut unreadable = None;
-        while let Some(frame) = next {
-            add(&link.counts.events_received, 1);
-            add(&link.counts.event_bytes_received, frame.size() as u64);
+        let mut batch = Vec::with_capacity(BATCH_EVENTS);
+        let (mut bytes, mut end) = (0, None);
+        while let Some(frame) = next.take() {
+            bytes += frame.size() as u64;
             match DataFrame::decode(&frame) {
                 Ok(DataFrame::Event(event)) => batch.push(event),
-                Ok(DataFrame::Hello(_)) => return End::Broken("a second data hello".into()),
-                Err(error) => unreadable = Some(error),
+                Ok(DataFrame::Hello(_)) => end = Some(End::Broken("a second data hello".into())),
+                Err(error) => end = Some(End::Unreadable(error)),
             }
-            if batch.len() >= BATCH_EVENTS || unreadable.is_some() {
-                break;
-            }
-            next = match frames.next_buffered() {
-                Ok(frame) => frame,
-                Err(error) => {
-                    unreadable = Some(error);
-                    None
+            if batch.len() < BATCH_EVENTS && end.is_none() {
+                match frames.next_ready() {
+                    Ok(frame) => next = frame,
+                    Err(error) => end = Some(failed(error)),
                 }
-            };
+            }
         }
+        add(&link.counts.events_received, batch.len() as u64);
+        add(&link.counts.event_bytes_received, bytes);
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return End::Drained };
         if context.traffic.send(Traffic::Events { link: link.id, frames: batch, permit }).await.is_err() {
             return End::Drained;
         }
-        if let Some(error) = unreadable {
-            return End::Unreadable(error);
+        if let Some(end) = end {
+            return end;
         }
     }
 }
@@ -358,19 +366,10 @@ async fn write_control<W: AsyncWrite + Unpin>(link: Arc<Link>, mut writer: W, ke
 }
 
 async fn write_events<W: AsyncWrite + Unpin>(link: Arc<Link>, mut writer: W) -> End {
-    let mut buffer = BytesMut::new();
-    loop {
-        match link.events.encode_batch(&mut buffer).await {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(error) => {
-                tracing::error!(%error, "an event that cannot be encoded is dropped");
-                continue;
-            }
-        }
+    while let Some(bytes) = link.events.take().await {
         let mut written = 0;
-        while written < buffer.len() {
-            match writer.write(&buffer[written..]).await {
+        while written < bytes.len() {
+            match writer.write(&bytes[written..]).await {
                 Ok(0) => return End::Broken("the stream takes nothing more".into()),
                 Ok(count) => {
                     written += count;
@@ -380,7 +379,6 @@ async fn write_events<W: AsyncWrite + Unpin>(link: Arc<Link>, mut writer: W) -> 
                 Err(error) => return End::Broken(error.to_string()),
             }
         }
-        buffer.clear();
         // While there is more to write, the transport need not be hurried.
         if link.events.waiting() == 0
             && let Err(error) = writer.flush().await

@@ -1,17 +1,16 @@
 //! What waits for a client: answers, which are never dropped, and deliveries, which are bounded.
 
+use crate::encoded::Encoded;
 use bytes::BytesMut;
-use enroute_broker::Delivery;
+use enroute_broker::{Delivery, Receipt, Reply, RequestId};
 use enroute_session::SlowSubscriber;
-use enroute_wire::{Goodbye, ServerFrame, WireError};
+use enroute_wire::{Goodbye, ServerFrame, WireError, encode_delivery};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
-/// Up to this many bytes are put into one write.
+/// Up to this many bytes of answers are put into one write.
 const BATCH_BYTES: usize = 64 << 10;
-/// What a delivery is reckoned to take besides its event.
-const OVERHEAD_BYTES: usize = 128;
 
 /// Filled by the event loop, emptied by the client's writer.
 pub(crate) struct Outbox {
@@ -25,9 +24,7 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct State {
     answers: VecDeque<Answer>,
-    deliveries: VecDeque<Delivery>,
-    /// Sum of the reckoned sizes of `deliveries`.
-    bytes: usize,
+    deliveries: Encoded,
     /// Deliveries the client has room for.
     credit: u64,
     delivered: u64,
@@ -44,6 +41,16 @@ struct Answer {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
+/// What is to be written to a client next.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Answers, or the last words.
+    pub(crate) answers: BytesMut,
+    /// How many requests are answered.
+    pub(crate) answered: usize,
+    pub(crate) deliveries: BytesMut,
+}
+
 /// What an [`Outbox`] counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutboxCounts {
@@ -53,14 +60,14 @@ pub(crate) struct OutboxCounts {
     pub(crate) waiting_bytes: usize,
 }
 
-/// What has become of a delivery that was put into an [`Outbox`].
+/// What has become of something that was put into a bounded queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// It waits, or it or another has been dropped and counted.
     Done,
     /// It waits, but whoever published it should be held back.
     PushBack,
-    /// Too much was waiting; the client is being cut off.
+    /// Too much was waiting for a client, which is being cut off.
     CutOff,
 }
 
@@ -73,29 +80,36 @@ impl Outbox {
         self.policy
     }
 
-    /// Appends an answer. There are never more than the client may have requests outstanding.
-    pub(crate) fn answer(&self, frame: ServerFrame) {
-        self.push_answer(Answer { frame, _permit: None });
-    }
-
-    /// Appends an answer that may be long: the permit is given back when it has left the queue, so that no more of its kind
-    /// wait than there are permits.
-    pub(crate) fn answer_holding(&self, frame: ServerFrame, permit: OwnedSemaphorePermit) {
-        self.push_answer(Answer { frame, _permit: Some(permit) });
-    }
-
-    fn push_answer(&self, answer: Answer) {
+    /// Appends the answer to a request. There are never more than the client may have requests outstanding. Receipts that
+    /// continue each other become one.
+    pub(crate) fn reply(&self, request: RequestId, reply: Reply) {
         let mut state = self.lock();
-        if !state.finished {
-            state.answers.push_back(answer);
+        if let Reply::Published(receipt) = reply {
+            let last = state.answers.back_mut().map(|answer| &mut answer.frame);
+            if let Some(ServerFrame::Receipts { first, count, receipt: begun }) = last
+                && continues(*first, *count, begun, request, &receipt)
+            {
+                *count += 1;
+                return;
+            }
+            state.push_answer(ServerFrame::Receipts { first: request, count: 1, receipt }, None);
+        } else {
+            state.push_answer(ServerFrame::Reply { request, reply }, None);
         }
         drop(state);
         self.filled.notify_one();
     }
 
+    /// Appends an answer that may be long: the permit is given back when it has left the queue, so that no more of its kind
+    /// wait than there are permits.
+    pub(crate) fn answer_holding(&self, frame: ServerFrame, permit: OwnedSemaphorePermit) {
+        self.lock().push_answer(frame, Some(permit));
+        self.filled.notify_one();
+    }
+
     /// Appends a delivery, by the client's policy.
-    pub(crate) fn deliver(&self, delivery: Delivery) -> Put {
-        let size = size_of_delivery(&delivery);
+    pub(crate) fn deliver(&self, delivery: &Delivery) -> Put {
+        let size = delivery.event.len();
         let mut state = self.lock();
         if state.finished {
             return Put::Done;
@@ -103,10 +117,7 @@ impl Outbox {
         let full = self.exceeds(&state, size, 1);
         let outcome = match self.policy {
             SlowSubscriber::DropOldest => {
-                while self.exceeds(&state, size, 1)
-                    && let Some(oldest) = state.deliveries.pop_front()
-                {
-                    state.bytes -= size_of_delivery(&oldest);
+                while self.exceeds(&state, size, 1) && state.deliveries.drop_oldest() {
                     state.dropped += 1;
                 }
                 Put::Done
@@ -116,9 +127,8 @@ impl Outbox {
                 return Put::Done;
             }
             SlowSubscriber::Disconnect if full => {
-                state.dropped += 1 + state.deliveries.len() as u64;
+                state.dropped += 1 + state.deliveries.frames() as u64;
                 state.deliveries.clear();
-                state.bytes = 0;
                 state.goodbye = Some(Goodbye::TooSlow);
                 state.finished = true;
                 drop(state);
@@ -133,9 +143,13 @@ impl Outbox {
             SlowSubscriber::PushBack if full => Put::PushBack,
             SlowSubscriber::DropNewest | SlowSubscriber::Disconnect | SlowSubscriber::PushBack => Put::Done,
         };
-        state.bytes += size;
-        state.deliveries.push_back(delivery);
-        let wake = state.credit > 0;
+        let first = state.deliveries.frames() == 0;
+        if let Err(error) = state.deliveries.push(|out| encode_delivery(delivery, out)) {
+            tracing::error!(%error, "a delivery that cannot be encoded is dropped");
+            state.dropped += 1;
+        }
+        // Whoever left some behind lacked credit, and hears of more of that.
+        let wake = first && state.credit > 0;
         drop(state);
         if wake {
             self.filled.notify_one();
@@ -145,9 +159,10 @@ impl Outbox {
 
     /// Whether one more of `size` bytes is more than `times` the bounds. A single one always passes.
     fn exceeds(&self, state: &State, size: usize, times: usize) -> bool {
-        !state.deliveries.is_empty()
-            && (state.deliveries.len() >= self.bound_events.saturating_mul(times)
-                || state.bytes.saturating_add(size) > self.bound_bytes.saturating_mul(times))
+        let (events, bytes) = (state.deliveries.frames(), state.deliveries.bytes());
+        events > 0
+            && (events >= self.bound_events.saturating_mul(times)
+                || bytes.saturating_add(size) > self.bound_bytes.saturating_mul(times))
     }
 
     /// Keeps a publisher from going on until less waits, or until [`Outbox::release`].
@@ -187,56 +202,28 @@ impl Outbox {
         state.answers.clear();
         state.deliveries.clear();
         state.permits.clear();
-        state.bytes = 0;
     }
 
-    /// Waits for something to send and encodes a batch of it into `buffer`. Returns how many answers are in it; `None` after
-    /// the end.
+    /// Waits for something to send and takes a write's worth of it; `None` after the end.
     ///
     /// # Errors
-    /// Something that cannot be encoded, which the core never gives; it is left out.
-    pub(crate) async fn encode_batch(&self, buffer: &mut BytesMut) -> Result<Option<usize>, WireError> {
+    /// An answer that cannot be encoded, which the core never gives; it is left out.
+    pub(crate) async fn take(&self) -> Result<Option<Batch>, WireError> {
         loop {
-            if let Some(answers) = self.try_encode_batch(buffer)? {
-                return Ok(Some(answers));
-            }
             {
-                let state = self.lock();
-                if state.finished && state.goodbye.is_none() {
-                    return Ok(None);
+                let mut state = self.lock();
+                let batch = state.take_batch()?;
+                if state.deliveries.frames() * 2 <= self.bound_events
+                    && state.deliveries.bytes() * 2 <= self.bound_bytes
+                {
+                    state.permits.clear();
+                }
+                if batch.is_some() || (state.finished && state.goodbye.is_none()) {
+                    return Ok(batch);
                 }
             }
             self.filled.notified().await;
         }
-    }
-
-    fn try_encode_batch(&self, buffer: &mut BytesMut) -> Result<Option<usize>, WireError> {
-        let mut state = self.lock();
-        let mut answers = 0;
-        while buffer.len() < BATCH_BYTES
-            && let Some(answer) = state.answers.pop_front()
-        {
-            answers += 1;
-            answer.frame.encode(buffer)?;
-        }
-        while buffer.len() < BATCH_BYTES
-            && state.credit > 0
-            && let Some(delivery) = state.deliveries.pop_front()
-        {
-            state.bytes -= size_of_delivery(&delivery);
-            state.credit -= 1;
-            state.delivered += 1;
-            ServerFrame::Delivery(delivery).encode(buffer)?;
-        }
-        if state.deliveries.len() * 2 <= self.bound_events && state.bytes * 2 <= self.bound_bytes {
-            state.permits.clear();
-        }
-        if buffer.is_empty()
-            && let Some(goodbye) = state.goodbye.take()
-        {
-            ServerFrame::Goodbye(goodbye).encode(buffer)?;
-        }
-        Ok((!buffer.is_empty()).then_some(answers))
     }
 
     pub(crate) fn counts(&self) -> OutboxCounts {
@@ -244,8 +231,8 @@ impl Outbox {
         OutboxCounts {
             delivered: state.delivered,
             dropped: state.dropped,
-            waiting: state.deliveries.len(),
-            waiting_bytes: state.bytes,
+            waiting: state.deliveries.frames(),
+            waiting_bytes: state.deliveries.bytes(),
         }
     }
 
@@ -254,9 +241,45 @@ impl Outbox {
     }
 }
 
-fn size_of_delivery(delivery: &Delivery) -> usize {
-    let names: usize = delivery.subscriptions.iter().map(|name| name.len() + 16).sum();
-    delivery.event.len() + names + OVERHEAD_BYTES
+impl State {
+    fn push_answer(&mut self, frame: ServerFrame, permit: Option<OwnedSemaphorePermit>) {
+        if !self.finished {
+            self.answers.push_back(Answer { frame, _permit: permit });
+        }
+    }
+
+    fn take_batch(&mut self) -> Result<Option<Batch>, WireError> {
+        let mut batch = Batch::default();
+        while batch.answers.len() < BATCH_BYTES
+            && let Some(answer) = self.answers.pop_front()
+        {
+            batch.answered += match &answer.frame {
+                ServerFrame::Receipts { count, .. } => *count as usize,
+                _ => 1,
+            };
+            answer.frame.encode(&mut batch.answers)?;
+        }
+        let credit = usize::try_from(self.credit).unwrap_or(usize::MAX);
+        if let Some(piece) = self.deliveries.take(credit) {
+            self.credit -= piece.frames as u64;
+            self.delivered += piece.frames as u64;
+            batch.deliveries = piece.bytes;
+        }
+        if batch.answers.is_empty()
+            && batch.deliveries.is_empty()
+            && let Some(goodbye) = self.goodbye.take()
+        {
+            ServerFrame::Goodbye(goodbye).encode(&mut batch.answers)?;
+        }
+        Ok((!batch.answers.is_empty() || !batch.deliveries.is_empty()).then_some(batch))
+    }
+}
+
+/// Whether a receipt is the next after `count` receipts that begin with another: it differs in its numbers alone, and they follow.
+fn continues(first: RequestId, count: u32, begun: &Receipt, request: RequestId, receipt: &Receipt) -> bool {
+    let mut expected = *begun;
+    expected.id.sequence += u64::from(count);
+    first.0.checked_add(u64::from(count)) == Some(request.0) && *receipt == expected && count < u32::MAX
 }
 
 #[cfg(test)]
@@ -280,23 +303,22 @@ mod tests {
         let status = ServerFrame::Status { request: enroute_broker::RequestId(1), json: "{}".into() };
         outbox.answer_holding(status, permit);
         assert_eq!(one.available_permits(), 0);
-        let mut buffer = BytesMut::new();
-        assert_eq!(outbox.encode_batch(&mut buffer).now_or_never().unwrap().unwrap(), Some(1));
+        assert_eq!(outbox.take().now_or_never().unwrap().unwrap().unwrap().answered, 1);
         assert_eq!(one.available_permits(), 1);
     }
 
     /// Fills an outbox of two with deliveries 1 to 5.
     fn filled(policy: SlowSubscriber) -> (Outbox, Vec<Put>) {
         let outbox = Outbox::new(policy, 2, usize::MAX);
-        let puts = (1..=5).map(|sequence| outbox.deliver(delivery(sequence))).collect();
+        let puts = (1..=5).map(|sequence| outbox.deliver(&delivery(sequence))).collect();
         (outbox, puts)
     }
 
     fn sent(outbox: &Outbox) -> Vec<ServerFrame> {
-        let mut buffer = BytesMut::new();
         let mut frames = FrameReader::new(Traffic::ToClient);
-        while let Some(Ok(Some(_))) = outbox.encode_batch(&mut buffer).now_or_never() {
-            frames.push(&buffer.split());
+        while let Some(Ok(Some(batch))) = outbox.take().now_or_never() {
+            frames.push(&batch.answers);
+            frames.push(&batch.deliveries);
         }
         std::iter::from_fn(|| frames.next_frame().unwrap()).map(|frame| ServerFrame::decode(&frame).unwrap()).collect()
     }
@@ -335,9 +357,8 @@ mod tests {
     #[test]
     fn answers_pass_deliveries_without_credit() {
         let (outbox, _) = filled(SlowSubscriber::DropOldest);
-        let status = ServerFrame::Status { request: enroute_broker::RequestId(1), json: "{}".into() };
-        outbox.answer(status.clone());
-        assert_eq!(sent(&outbox), [status]);
+        outbox.reply(RequestId(1), Reply::Withdrawn);
+        assert_eq!(sent(&outbox), [ServerFrame::Reply { request: RequestId(1), reply: Reply::Withdrawn }]);
         outbox.add_credit(1);
         assert_eq!(sequences(&sent(&outbox)), [4]);
         assert_eq!(outbox.counts().waiting, 1);
@@ -360,14 +381,39 @@ mod tests {
     }
 
     #[test]
+    fn receipts_that_continue_each_other_are_one_answer() {
+        let outbox = Outbox::new(SlowSubscriber::DropOldest, 2, 1 << 20);
+        let receipt = |sequence, destinations| Receipt { id: delivery(sequence).id, destinations, complete: true };
+        let published = [(1, 11, 0), (2, 12, 0), (3, 13, 0), (4, 14, 7), (5, 15, 7), (6, 17, 7), (8, 18, 7)];
+        for (request, sequence, destinations) in published {
+            outbox.reply(RequestId(request), Reply::Published(receipt(sequence, destinations)));
+        }
+        let batch = outbox.take().now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(batch.answered, published.len());
+        let mut frames = FrameReader::new(Traffic::ToClient);
+        frames.push(&batch.answers);
+        let frames = std::iter::from_fn(|| frames.next_frame().unwrap());
+        let frames: Vec<ServerFrame> = frames.map(|frame| ServerFrame::decode(&frame).unwrap()).collect();
+        let runs = [(1, 3, 11, 0), (4, 2, 14, 7), (6, 1, 17, 7), (8, 1, 18, 7)];
+        assert_eq!(
+            frames,
+            runs.map(|(first, count, sequence, destinations)| ServerFrame::Receipts {
+                first: RequestId(first),
+                count,
+                receipt: receipt(sequence, destinations)
+            })
+        );
+    }
+
+    #[test]
     fn last_words_come_last() {
         let (outbox, _) = filled(SlowSubscriber::DropNewest);
         outbox.add_credit(1);
         outbox.finish(Goodbye::ShuttingDown);
-        assert_eq!(outbox.deliver(delivery(9)), Put::Done);
+        assert_eq!(outbox.deliver(&delivery(9)), Put::Done);
         let frames = sent(&outbox);
         assert_eq!(sequences(&frames), [1, 0]);
         assert_eq!(frames[1], ServerFrame::Goodbye(Goodbye::ShuttingDown));
-        assert!(outbox.encode_batch(&mut BytesMut::new()).now_or_never().unwrap().unwrap().is_none());
+        assert!(outbox.take().now_or_never().unwrap().unwrap().is_none());
     }
 }

@@ -4,12 +4,12 @@ use crate::inbox::Inbox;
 use crate::keeper::{Request, Waiter};
 use crate::{ClientError, Delivery, Options};
 use bytes::BytesMut;
-use enroute_broker::{BrokerId, RequestId};
+use enroute_broker::{BrokerId, Reply, RequestId};
 use enroute_filter::{Event, Limits};
 use enroute_wire::{
     CLIENT_VERSIONS, ClientFrame, ClientHello, FrameReader, Goodbye, ServerFrame, ServerHello, ShortText, Traffic,
 };
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -33,11 +33,20 @@ pub(crate) struct Connection<S> {
 
 /// What is asked for and not answered yet.
 pub(crate) struct Pending {
-    waiters: Mutex<BTreeMap<RequestId, Waiter>>,
+    waiters: Mutex<Waiters>,
     /// One permit for each request that the broker still takes.
     window: Semaphore,
     /// The last waiter is gone.
     settled: Notify,
+}
+
+/// Who waits for the answers to requests whose numbers follow each other.
+#[derive(Default)]
+struct Waiters {
+    /// The number of the first.
+    first: u64,
+    /// None if it has been answered; the first has not.
+    waiters: VecDeque<Option<Waiter>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection<S> {
@@ -115,7 +124,10 @@ async fn exchange_hellos<S: AsyncRead + AsyncWrite + Unpin>(
                 ServerFrame::Hello(hello) => Ok(hello),
                 ServerFrame::HelloRefused(refused) => Err(ClientError::HelloRefused(refused)),
                 ServerFrame::Goodbye(goodbye) => Err(ClientError::disconnected(format!("the broker says: {goodbye}"))),
-                ServerFrame::Reply { .. } | ServerFrame::Status { .. } | ServerFrame::Delivery(_) => {
+                ServerFrame::Reply { .. }
+                | ServerFrame::Receipts { .. }
+                | ServerFrame::Status { .. }
+                | ServerFrame::Delivery(_) => {
                     Err(ClientError::protocol(format!("a {} frame before the hello", frame.kind)))
                 }
             };
@@ -138,20 +150,14 @@ async fn read<S: AsyncRead>(
     on_reply: &mut impl FnMut(Waiter, ServerFrame),
 ) -> ClientError {
     let mut chunk = vec![0; CHUNK];
+    let mut deliveries = Vec::new();
     loop {
-        loop {
-            let frame = match frames.next_frame() {
-                Ok(Some(frame)) => frame,
-                Ok(None) => break,
-                Err(error) => return ClientError::protocol(error),
-            };
-            let frame = match ServerFrame::decode(&frame) {
-                Ok(frame) => frame,
-                Err(error) => return ClientError::protocol(error),
-            };
-            if let Err(error) = take_in(frame, limits, pending, inbox, on_reply) {
-                return error;
-            }
+        let taken = take_in_all(&mut frames, limits, pending, &mut deliveries, on_reply);
+        if !inbox.push(&mut deliveries) {
+            return ClientError::protocol("a delivery beyond the credit");
+        }
+        if let Err(error) = taken {
+            return error;
         }
         match reader.read(&mut chunk).await {
             Ok(0) => return ClientError::disconnected("the broker has closed the stream"),
@@ -161,30 +167,42 @@ async fn read<S: AsyncRead>(
     }
 }
 
-fn take_in(
-    frame: ServerFrame,
+/// Takes in the frames that are here; deliveries are only collected.
+fn take_in_all(
+    frames: &mut FrameReader,
     limits: &Limits,
     pending: &Pending,
-    inbox: &Inbox,
+    deliveries: &mut Vec<Delivery>,
     on_reply: &mut impl FnMut(Waiter, ServerFrame),
 ) -> Result<(), ClientError> {
-    match frame {
-        ServerFrame::Reply { request, .. } | ServerFrame::Status { request, .. } => {
-            let waiter = pending.take(request);
-            let waiter =
-                waiter.ok_or_else(|| ClientError::protocol(format!("an answer to no request: {}", request.0)))?;
-            pending.window.add_permits(1);
-            on_reply(waiter, frame);
-            Ok(())
+    while let Some(frame) = frames.next_frame().map_err(ClientError::protocol)? {
+        match ServerFrame::decode(&frame).map_err(ClientError::protocol)? {
+            ServerFrame::Delivery(delivery) => {
+                let event = Event::from_bytes(delivery.event, limits).map_err(ClientError::protocol)?;
+                deliveries.push(Delivery { id: delivery.id, event, subscriptions: delivery.subscriptions });
+            }
+            ServerFrame::Receipts { first, count, mut receipt } => {
+                pending.answered(first, count, |request, waiter| {
+                    on_reply(waiter, ServerFrame::Reply { request, reply: Reply::Published(receipt) });
+                    receipt.id.sequence = receipt.id.sequence.wrapping_add(1);
+                })?
+            }
+            frame @ (ServerFrame::Reply { request, .. } | ServerFrame::Status { request, .. }) => {
+                let mut answered = None;
+                pending.answered(request, 1, |_, waiter| answered = Some(waiter))?;
+                if let Some(waiter) = answered {
+                    on_reply(waiter, frame);
+                }
+            }
+            ServerFrame::Goodbye(goodbye) => {
+                return Err(ClientError::disconnected(format!("the broker says: {goodbye}")));
+            }
+            ServerFrame::Hello(_) | ServerFrame::HelloRefused(_) => {
+                return Err(ClientError::protocol("a second hello"));
+            }
         }
-        ServerFrame::Delivery(delivery) => {
-            let event = Event::from_bytes(delivery.event, limits).map_err(ClientError::protocol)?;
-            let delivery = Delivery { id: delivery.id, event, subscriptions: delivery.subscriptions };
-            if inbox.push(delivery) { Ok(()) } else { Err(ClientError::protocol("a delivery beyond the credit")) }
-        }
-        ServerFrame::Goodbye(goodbye) => Err(ClientError::disconnected(format!("the broker says: {goodbye}"))),
-        ServerFrame::Hello(_) | ServerFrame::HelloRefused(_) => Err(ClientError::protocol("a second hello")),
     }
+    Ok(())
 }
 
 impl Pending {
@@ -199,22 +217,59 @@ impl Pending {
         }
     }
 
-    fn take(&self, request: RequestId) -> Option<Waiter> {
+    /// Requests whose numbers follow each other have answers; the broker takes as many more.
+    fn answered(
+        &self,
+        first: RequestId,
+        count: u32,
+        mut each: impl FnMut(RequestId, Waiter),
+    ) -> Result<(), ClientError> {
         let mut waiters = self.lock();
-        let waiter = waiters.remove(&request);
+        for request in (first.0..=u64::MAX).take(count as usize).map(RequestId) {
+            let waiter = waiters.take(request);
+            let unasked = || ClientError::protocol(format!("an answer to no request: {}", request.0));
+            each(request, waiter.ok_or_else(unasked)?);
+        }
+        self.window.add_permits(count as usize);
         if waiters.is_empty() {
             self.settled.notify_one();
         }
-        waiter
+        Ok(())
     }
 
     /// All that nobody will answer any more.
     pub(crate) fn abandoned(&self) -> Vec<Waiter> {
-        std::mem::take(&mut *self.lock()).into_values().collect()
+        self.lock().waiters.drain(..).flatten().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<RequestId, Waiter>> {
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiters {
+    fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// The numbers grow; one is left out if its request could not be sent.
+    fn insert(&mut self, request: RequestId, waiter: Waiter) {
+        if self.waiters.is_empty() {
+            self.first = request.0;
+        }
+        let index = (request.0 - self.first) as usize;
+        self.waiters.resize_with(index, || None);
+        self.waiters.push_back(Some(waiter));
+    }
+
+    fn take(&mut self, request: RequestId) -> Option<Waiter> {
+        let index = usize::try_from(request.0.checked_sub(self.first)?).ok()?;
+        let waiter = self.waiters.get_mut(index)?.take();
+        while self.waiters.front().is_some_and(Option::is_none) {
+            self.waiters.pop_front();
+            self.first += 1;
+        }
+        waiter
     }
 }
 

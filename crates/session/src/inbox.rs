@@ -39,8 +39,7 @@ impl Inbox {
         loop {
             {
                 let mut state = self.lock();
-                let room = self.window - (state.waiting.len() + state.granted).min(self.window);
-                if room * 2 >= self.window {
+                if let Some(room) = self.room(&state) {
                     state.granted += room;
                     return u32::try_from(room).unwrap_or(u32::MAX);
                 }
@@ -49,15 +48,18 @@ impl Inbox {
         }
     }
 
-    /// Takes in a delivery; false if the broker had no credit for it.
-    pub(crate) fn push(&self, delivery: Delivery) -> bool {
+    /// Takes in deliveries; false if the broker had no credit for some, which are left.
+    pub(crate) fn push(&self, deliveries: &mut Vec<Delivery>) -> bool {
+        if deliveries.is_empty() {
+            return true;
+        }
         let mut state = self.lock();
-        let Some(granted) = state.granted.checked_sub(1) else { return false };
-        state.granted = granted;
-        state.waiting.push_back(delivery);
+        let count = deliveries.len().min(state.granted);
+        state.granted -= count;
+        state.waiting.extend(deliveries.drain(..count));
         drop(state);
         self.filled.notify_one();
-        true
+        deliveries.is_empty()
     }
 
     /// No more will come.
@@ -73,13 +75,11 @@ impl Inbox {
                 let mut state = self.lock();
                 let next = state.waiting.pop_front();
                 if next.is_some() || state.ended {
-                    let more = !state.waiting.is_empty() || state.ended;
-                    drop(state);
-                    if more {
+                    if !state.waiting.is_empty() || state.ended {
                         // Somebody else may wait too, and only one was woken.
                         self.filled.notify_one();
                     }
-                    self.emptied.notify_one();
+                    self.tell_room(&state);
                     return next;
                 }
             }
@@ -89,11 +89,23 @@ impl Inbox {
 
     /// The next delivery if one waits.
     pub(crate) fn try_next(&self) -> Option<Delivery> {
-        let next = self.lock().waiting.pop_front();
-        if next.is_some() {
+        let mut state = self.lock();
+        let next = state.waiting.pop_front();
+        self.tell_room(&state);
+        next
+    }
+
+    /// Wakes whoever grants, once there is room for a grant.
+    fn tell_room(&self, state: &State) {
+        if self.room(state).is_some() {
             self.emptied.notify_one();
         }
-        next
+    }
+
+    /// The room there is, if it is worth a frame.
+    fn room(&self, state: &State) -> Option<usize> {
+        let room = self.window - (state.waiting.len() + state.granted).min(self.window);
+        (room * 2 >= self.window).then_some(room)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -116,13 +128,13 @@ mod tests {
     #[test]
     fn credit_is_never_more_than_room() {
         let inbox = Inbox::new(4);
-        assert!(!inbox.push(delivery(0)), "no credit yet");
+        assert!(!inbox.push(&mut vec![delivery(0)]), "no credit yet");
         assert_eq!(inbox.grant().now_or_never(), Some(4));
         assert_eq!(inbox.grant().now_or_never(), None);
         for sequence in 1..=4 {
-            assert!(inbox.push(delivery(sequence)));
+            assert!(inbox.push(&mut vec![delivery(sequence)]));
         }
-        assert!(!inbox.push(delivery(5)));
+        assert!(!inbox.push(&mut vec![delivery(5)]));
         assert_eq!(inbox.next().now_or_never().flatten().map(|d| d.id.sequence), Some(1));
         assert_eq!(inbox.grant().now_or_never(), None, "one place is not worth a frame");
         assert!(inbox.try_next().is_some());
@@ -135,7 +147,7 @@ mod tests {
     fn what_came_before_the_end_is_still_given() {
         let inbox = Inbox::new(4);
         assert_eq!(inbox.grant().now_or_never(), Some(4));
-        assert!(inbox.push(delivery(1)));
+        assert!(inbox.push(&mut vec![delivery(1)]));
         inbox.end();
         assert!(inbox.next().now_or_never().unwrap().is_some());
         assert!(inbox.next().now_or_never().unwrap().is_none());

@@ -31,7 +31,7 @@ pub struct Options {
     pub slow_subscriber: Option<SlowSubscriber>,
     /// Whether to connect again after a loss, and to place advertisements and subscriptions again. Default: no.
     pub reconnect: bool,
-    /// Deliveries that may wait in the session for the application. Default: 1,024.
+    /// Deliveries that may wait in the session for the application. Default: 4,096.
     pub delivery_window: usize,
     /// Name and version of the software, told to the broker.
     pub software: String,
@@ -40,7 +40,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let software = concat!("enroute-session ", env!("CARGO_PKG_VERSION")).to_owned();
-        Options { slow_subscriber: None, reconnect: false, delivery_window: 1024, software }
+        Options { slow_subscriber: None, reconnect: false, delivery_window: 4_096, software }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The client protocol: a client and its broker.
 //!
-//! The client sends requests, each with a number of its own choice; every request gets exactly one answer with its number, in
-//! any order. Deliveries come in between, as many as the client has given credit for: answers never wait behind deliveries that
+//! The client sends requests, each with a number of its own choice; every request gets exactly one answer, in any order. The
+//! receipts of publications whose numbers follow each other, and whose events' sequences do, may come as one. Deliveries come in between, as many as the client has given credit for: answers never wait behind deliveries that
 //! the client does not take. The hellos are laid out by hand, as are all frames with an event:
 //!
 //! | frame | layout |
@@ -12,16 +12,17 @@
 //! | status request | number of the request, eight bytes |
 //! | credit | further deliveries the client has room for, four bytes |
 //! | status | number of the request, eight bytes; the status as JSON text |
+//! | receipts | number of the first request, eight bytes; how many, four bytes, at least 1; destinations, four bytes; complete, one byte: 0 or 1; id of the first event, 24 bytes |
 //! | delivery | event id, 24 bytes; varint: number of names; for each, varint: its length, and the name; the event |
 
 use crate::control::check_text;
-use crate::event::{check_event, put_event_id, read_event_bytes, read_event_id};
+use crate::event::{EVENT_ID, check_event, put_event_id, read_event_bytes, read_event_id};
 use crate::frame::put_frame;
 use crate::hello::VersionRange;
 use crate::layout::{Reader, put_text, put_varint, varint_size};
 use crate::{CLIENT_VERSIONS, Frame, Goodbye, HelloRefused, Kind, MAX_TEXT, ShortText, Traffic, WireError, codec};
 use bytes::{BufMut, Bytes, BytesMut};
-use enroute_broker::{BrokerId, Command, Delivery, Reply, RequestId};
+use enroute_broker::{BrokerId, Command, Delivery, Receipt, Reply, RequestId};
 use enroute_filter::{Limit, Limits};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -32,6 +33,9 @@ pub const MAX_NAME_BYTES: usize = MAX_TEXT;
 pub const MAX_DELIVERY_NAMES: usize = 16 * 1024 * 1024;
 /// Bytes that a status may have.
 pub const MAX_STATUS: usize = 16 * 1024 * 1024;
+
+/// Bytes of a receipts frame's content.
+pub(crate) const RECEIPTS: usize = 8 + 4 + 4 + 1 + EVENT_ID;
 
 /// What becomes of deliveries to a client that does not read them as fast as they come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -270,6 +274,16 @@ pub enum ServerFrame {
         /// The answer.
         reply: Reply,
     },
+    /// The answers to publications whose numbers follow each other; their events' sequences do too, and else the receipts are
+    /// the same.
+    Receipts {
+        /// The number of the first request.
+        first: RequestId,
+        /// How many they are, at least one.
+        count: u32,
+        /// The receipt of the first.
+        receipt: Receipt,
+    },
     /// The answer to [`ClientFrame::StatusRequest`].
     Status {
         /// The number of the request.
@@ -298,6 +312,7 @@ impl ServerFrame {
                 let (request, reply) = codec::read(kind, &frame.content)?;
                 Ok(ServerFrame::Reply { request, reply })
             }
+            Kind::Receipts => read_receipts(reader),
             Kind::Status => {
                 let request = read_request_id(&mut reader)?;
                 let json = String::from_utf8(reader.rest().into())
@@ -332,10 +347,43 @@ impl ServerFrame {
                 out.put_slice(json.as_bytes());
                 Ok(())
             }),
-            ServerFrame::Delivery(delivery) => put_frame(out, Kind::Delivery, |out| put_delivery(delivery, out)),
+            ServerFrame::Receipts { first, count, receipt } => put_frame(out, Kind::Receipts, |out| {
+                out.put_u64_le(first.0);
+                out.put_u32_le(*count);
+                out.put_u32_le(receipt.destinations);
+                out.put_u8(receipt.complete.into());
+                put_event_id(out, receipt.id);
+                Ok(())
+            }),
+            ServerFrame::Delivery(delivery) => encode_delivery(delivery, out),
             ServerFrame::Goodbye(goodbye) => goodbye.put_frame(out),
         }
     }
+}
+
+fn read_receipts(mut reader: Reader) -> Result<ServerFrame, WireError> {
+    let first = RequestId(reader.u64("number of the first request")?);
+    let count = reader.u32("number of receipts")?;
+    let destinations = reader.u32("destinations")?;
+    let complete = reader.u8("complete")?;
+    if count == 0 || complete > 1 {
+        return Err(reader.malformed("no receipt, or neither complete nor not"));
+    }
+    let id = read_event_id(&mut reader)?;
+    let last = u64::from(count - 1);
+    if first.0.checked_add(last).is_none() || id.sequence.checked_add(last).is_none() {
+        return Err(reader.malformed("more receipts than there are numbers"));
+    }
+    reader.finish()?;
+    Ok(ServerFrame::Receipts { first, count, receipt: Receipt { id, destinations, complete: complete == 1 } })
+}
+
+/// Appends a delivery as a frame.
+///
+/// # Errors
+/// If the event or the names with it are beyond the limits; `out` is then as it was.
+pub fn encode_delivery(delivery: &Delivery, out: &mut BytesMut) -> Result<(), WireError> {
+    put_frame(out, Kind::Delivery, |out| put_delivery(delivery, out))
 }
 
 fn put_delivery(delivery: &Delivery, out: &mut BytesMut) -> Result<(), WireError> {

@@ -25,6 +25,7 @@ use crate::{DataHello, Frame, Kind, Traffic, WireError};
 use bytes::{BufMut, Bytes, BytesMut};
 use enroute_broker::{BrokerId, EventFrame, EventId};
 use enroute_filter::Limit;
+use smallvec::SmallVec;
 
 const VERSION: u8 = 1;
 const BEST_EFFORT: u8 = 0;
@@ -163,12 +164,12 @@ fn read_event(frame: &Frame) -> Result<EventFrame, WireError> {
     Ok(EventFrame { hop_limit, destinations, id, event })
 }
 
-fn read_destinations(reader: &mut Reader, slots: bool) -> Result<Vec<BrokerId>, WireError> {
+fn read_destinations(reader: &mut Reader, slots: bool) -> Result<SmallVec<[BrokerId; 2]>, WireError> {
     let count = reader.count("destinations", MAX_DESTINATIONS)?;
     if count == 0 {
         return Err(reader.malformed("no destination"));
     }
-    let mut destinations = Vec::with_capacity(count);
+    let mut destinations = SmallVec::with_capacity(count);
     let mut id = 0u64;
     for index in 0..count {
         let difference = reader.varint("destinations")?;

@@ -1,5 +1,6 @@
 //! Frames: their kinds, where each may stand, how long each may be, and how a stream of bytes falls into them.
 
+use crate::client::RECEIPTS;
 use crate::{MAX_CONTROL, MAX_DELIVERY_NAMES, MAX_EVENT, MAX_HELLO, MAX_STATUS, WireError, event};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::fmt;
@@ -7,8 +8,9 @@ use std::fmt;
 /// Bytes of a frame before its content: length and kind.
 pub(crate) const PREFIX: usize = 5;
 
-/// Content up to this is copied out of the reader's buffer, so that an event that waits somewhere holds its own bytes and not
-/// the whole buffer it came in. Above it, copying would cost more than the sharing wastes.
+/// What comes to a client may wait in the application for long: content up to this is copied out of the reader's buffer, so
+/// that it holds its own bytes and not the whole buffer it came in. Above it, copying would cost more than the sharing wastes.
+/// Brokers keep no frame as it came, but pass on its bytes or decode it.
 const COPIED: usize = 16 * 1024;
 
 /// Which direction of which stream.
@@ -73,11 +75,13 @@ pub enum Kind {
     Delivery = 0x27,
     /// How many more deliveries a client has room for.
     Credit = 0x28,
+    /// The answers to publications that follow each other.
+    Receipts = 0x29,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Hello,
         Kind::HelloAck,
         Kind::HelloRefused,
@@ -95,6 +99,7 @@ impl Kind {
         Kind::Status,
         Kind::Delivery,
         Kind::Credit,
+        Kind::Receipts,
     ];
 
     fn from_byte(byte: u8) -> Option<Kind> {
@@ -111,7 +116,7 @@ impl Kind {
             Kind::ClientHello | Kind::Request | Kind::Publish | Kind::StatusRequest | Kind::Credit => {
                 &[Traffic::FromClient]
             }
-            Kind::ServerHello | Kind::Reply | Kind::Status | Kind::Delivery => &[Traffic::ToClient],
+            Kind::ServerHello | Kind::Reply | Kind::Status | Kind::Delivery | Kind::Receipts => &[Traffic::ToClient],
         }
     }
 
@@ -126,6 +131,7 @@ impl Kind {
             Kind::Publish => 8 + MAX_EVENT,
             Kind::StatusRequest => 8,
             Kind::Credit => 4,
+            Kind::Receipts => RECEIPTS,
             Kind::Status => MAX_STATUS,
             Kind::Delivery => event::EVENT_ID + MAX_DELIVERY_NAMES + MAX_EVENT,
         }
@@ -150,6 +156,7 @@ impl Kind {
             Kind::Status => "status",
             Kind::Delivery => "delivery",
             Kind::Credit => "credit",
+            Kind::Receipts => "receipts",
         }
     }
 }
@@ -221,7 +228,7 @@ impl FrameReader {
             return Ok(None);
         }
         self.buffer.advance(PREFIX);
-        let content = if content_length <= COPIED {
+        let content = if self.traffic == Traffic::ToClient && content_length <= COPIED {
             let content = Bytes::copy_from_slice(&self.buffer[..content_length]);
             self.buffer.advance(content_length);
             content
@@ -235,6 +242,12 @@ impl FrameReader {
     pub fn pending(&self) -> usize {
         self.buffer.len()
     }
+}
+
+/// Bytes of the frame that `bytes`, which are not empty, begin with; no more than there are.
+pub fn first_frame_size(bytes: &[u8]) -> usize {
+    let length = bytes.first_chunk::<4>().map_or(usize::MAX, |prefix| u32::from_le_bytes(*prefix) as usize);
+    length.saturating_add(4).min(bytes.len())
 }
 
 /// Appends a frame whose content `fill` appends. After an error `out` is as it was.

@@ -46,13 +46,14 @@ mod text;
 
 pub use client::{
     ClientFrame, ClientHello, MAX_DELIVERY_NAMES, MAX_NAME_BYTES, MAX_STATUS, ServerFrame, ServerHello, SlowSubscriber,
+    encode_delivery,
 };
 pub use control::{ControlFrame, Goodbye, MAX_CONTROL, encode_message, message_size};
 pub use error::WireError;
 pub use event::{
     DataFrame, MAX_DESTINATIONS, MAX_EVENT, MAX_EXTENSION, encode_event_frame, encode_event_header, event_frame_size,
 };
-pub use frame::{Frame, FrameReader, Kind, Traffic};
+pub use frame::{Frame, FrameReader, Kind, Traffic, first_frame_size};
 pub use hello::{DataHello, Hello, HelloAck, HelloRefused, MAX_HELLO, RefusalCode, VersionRange};
 pub use text::{MAX_TEXT, ShortText};
 

@@ -423,7 +423,7 @@ fn what_is_parked_is_bounded_by_its_destinations_too() {
     for sequence in 1..=10 {
         let id = EventId { origin, incarnation: 1, sequence };
         let event = event("x", 1).as_bytes().clone();
-        let frame = EventFrame { hop_limit: 16, destinations: destinations.clone(), id, event };
+        let frame = EventFrame { hop_limit: 16, destinations: destinations.clone().into(), id, event };
         world.input(pair[1], Input::Event { link, frame });
     }
     let status = world.brokers.get_mut(&pair[1]).expect("it lives").status();

@@ -72,7 +72,12 @@ fn whole(version: u64, scope_version: u64, filters: &[&str]) -> Interest {
 
 fn frame(origin: &str, to: &str, event: &Event) -> EventFrame {
     let id = EventId { origin: BrokerId::of_peer(origin), incarnation: 1, sequence: 1 };
-    EventFrame { hop_limit: 1, destinations: vec![BrokerId::of_peer(to)], id, event: event.as_bytes().clone() }
+    EventFrame {
+        hop_limit: 1,
+        destinations: [BrokerId::of_peer(to)].into_iter().collect(),
+        id,
+        event: event.as_bytes().clone(),
+    }
 }
 
 fn message(message: LeafMessage) -> Input {
@@ -111,7 +116,7 @@ fn what_a_leaf_says_is_checked() {
         ("event of the core", vec![arrival(frame("core", "core", &event("x", 1)))]),
         (
             "event to nobody",
-            vec![arrival(EventFrame { destinations: vec![], ..frame("leaf", "core", &event("x", 1)) })],
+            vec![arrival(EventFrame { destinations: Default::default(), ..frame("leaf", "core", &event("x", 1)) })],
         ),
     ];
     for (what, inputs) in wrong {

@@ -222,3 +222,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_unshared_event_lets_go_of_what_it_was_read_with() {
+    let event = Event::builder().attribute("n", 1).payload(b"payload".as_slice()).build().unwrap();
+    let mut read = event.as_bytes().to_vec();
+    read.extend_from_slice(&[0; 1_000]);
+    let read = Bytes::from(read);
+    let shared = Event::from_bytes(read.slice(..event.as_bytes().len()), &Limits::default()).unwrap();
+    let unshared = shared.unshared();
+    drop(shared);
+    assert!(read.is_unique());
+    assert_eq!(unshared, event);
+}

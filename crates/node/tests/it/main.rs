@@ -6,6 +6,7 @@ mod hostile;
 mod identity;
 mod interest;
 mod links;
+mod overload;
 mod raw;
 mod slow;
 mod support;

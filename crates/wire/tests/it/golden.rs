@@ -239,6 +239,7 @@ fn server_frames() -> Vec<(&'static str, ServerFrame)> {
         ("reply-partial", reply(Reply::Partial { missing: vec![BrokerId(1), BrokerId(u64::MAX)] })),
         ("reply-withdrawn", reply(Reply::Withdrawn)),
         ("reply-published", reply(Reply::Published(receipt))),
+        ("receipts", ServerFrame::Receipts { first: RequestId(301), count: 3, receipt }),
         ("refused-not-advertised", refused(Refusal::NotAdvertised)),
         ("refused-unknown-name", refused(Refusal::UnknownName { name: "x".into() })),
         ("refused-limit", refused(Refusal::Limit { what: "clients".into(), limit: 65_536 })),

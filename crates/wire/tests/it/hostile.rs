@@ -10,7 +10,8 @@ use enroute_broker::{
 };
 use enroute_wire::{
     ClientFrame, ControlFrame, DataFrame, Frame, FrameReader, Goodbye, Kind, MAX_CONTROL, MAX_DELIVERY_NAMES,
-    MAX_DESTINATIONS, MAX_EVENT, MAX_TEXT, ServerFrame, Traffic, WireError, encode_event_frame, encode_message,
+    MAX_DESTINATIONS, MAX_EVENT, MAX_TEXT, ServerFrame, Traffic, WireError, encode_delivery, encode_event_frame,
+    encode_message,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -304,7 +305,7 @@ fn what_is_beyond_the_limits_is_not_read() {
 fn an_event_that_is_too_long_is_not_read() {
     let id = EventId { origin: BrokerId(1), incarnation: 1, sequence: 1 };
     let event = Bytes::from(vec![0; MAX_EVENT]);
-    let frame = EventFrame { hop_limit: 1, destinations: vec![BrokerId(2)], id, event };
+    let frame = EventFrame { hop_limit: 1, destinations: [BrokerId(2)].into_iter().collect(), id, event };
     let mut content = Sample::Data(DataFrame::Event(frame)).to_bytes().split_off(5);
     content.put_u8(0);
     let (kind, limit) = (Kind::Event, MAX_EVENT);
@@ -403,15 +404,15 @@ fn reasons_for_a_goodbye_are_clipped() {
     }
 }
 
-/// An event that waits holds its own bytes, not the buffer that it came in.
+/// An event that waits in a client holds its own bytes, not the buffer that it came in.
 #[test]
 fn a_small_event_does_not_hold_the_buffer() {
     let id = EventId { origin: BrokerId(1), incarnation: 1, sequence: 1 };
-    let frame = EventFrame { hop_limit: 1, destinations: vec![BrokerId(2)], id, event: Bytes::from(vec![7; 100]) };
+    let delivery = Delivery { id, event: Bytes::from(vec![7; 100]), subscriptions: Vec::new() };
     let mut stream = BytesMut::new();
-    (0..300).for_each(|_| encode_event_frame(&frame, &mut stream).unwrap());
+    (0..300).for_each(|_| encode_delivery(&delivery, &mut stream).unwrap());
     let stream = stream.freeze();
-    let mut reader = FrameReader::new(Traffic::Data);
+    let mut reader = FrameReader::new(Traffic::ToClient);
     reader.push(&stream);
     let kept = reader.next_frame().unwrap().unwrap().content;
     drop(reader);

@@ -309,6 +309,13 @@ fn server() -> impl Strategy<Value = ServerFrame> {
         server_hello().prop_map(ServerFrame::Hello),
         hello_refused().prop_map(ServerFrame::HelloRefused),
         (request(), reply()).prop_map(|(request, reply)| ServerFrame::Reply { request, reply }),
+        (any::<u32>(), 1..=u32::MAX, any::<u32>(), event_id(), any::<bool>()).prop_map(
+            |(first, count, destinations, id, complete)| {
+                let id = EventId { sequence: id.sequence >> 1, ..id };
+                let receipt = Receipt { id, destinations, complete };
+                ServerFrame::Receipts { first: RequestId(first.into()), count, receipt }
+            }
+        ),
         (request(), short()).prop_map(|(request, json)| ServerFrame::Status { request, json }),
         delivery.prop_map(ServerFrame::Delivery),
         goodbye().prop_map(ServerFrame::Goodbye),

@@ -138,7 +138,7 @@ fn slots_and_extensions_are_skipped() {
         panic!("not an event")
     };
     assert_eq!(event.hop_limit, 9);
-    assert_eq!(event.destinations, [BrokerId(5), BrokerId(9)]);
+    assert_eq!(event.destinations[..], [BrokerId(5), BrokerId(9)]);
     assert_eq!((event.id.origin, event.id.incarnation, event.id.sequence), (BrokerId(1), 2, 3));
     assert_eq!(event.event.as_ref(), b"event");
 }
