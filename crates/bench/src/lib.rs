@@ -1,4 +1,5 @@
-//! Measures the matching engine beside the systems of the literature, on workloads that anyone can draw again.
+//! Measures the matching engine beside the systems of the literature, on workloads that anyone can draw again, and whole
+//! networks beside others' ([`forward`]).
 //!
 //! - [`workload`]: seeded subscriptions and events.
 //! - [`contender`]: the engines, and one peer ([`atree`]).
@@ -6,6 +7,7 @@
 //! - [`churn`]: one engine whose subscriptions come and go.
 //! - [`covering`] and [`merging`]: the covering forest, and what is announced of its roots.
 //! - [`paper`]: the papers' experiments.
+//! - [`forward`]: events through brokers that are processes of their own.
 //! - [`allocation`], [`clock`], [`machine`], [`random`]: what measuring and drawing need.
 
 pub mod allocation;
@@ -15,6 +17,7 @@ pub mod churn;
 pub mod clock;
 pub mod contender;
 pub mod covering;
+pub mod forward;
 pub mod machine;
 pub mod measure;
 pub mod merging;

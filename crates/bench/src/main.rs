@@ -7,6 +7,7 @@ use enroute_bench::allocation::CountingAllocator;
 use enroute_bench::churn;
 use enroute_bench::contender;
 use enroute_bench::covering;
+use enroute_bench::forward;
 use enroute_bench::machine::Circumstances;
 use enroute_bench::measure::{Plan, measure};
 use enroute_bench::merging;
@@ -43,6 +44,11 @@ enum Command {
     Merging(MergingOptions),
     /// Do the papers' experiments again: tables and plots
     Paper(PaperOptions),
+    /// Measure forwarding from process to process over loopback, beside other systems
+    Forward(forward::Options),
+    /// One process of such a measurement
+    #[command(hide = true)]
+    ForwardRole(forward::RoleOptions),
 }
 
 #[derive(clap::Args)]
@@ -210,6 +216,8 @@ fn main() -> ExitCode {
         Command::Covering(options) => run_covering(&options),
         Command::Merging(options) => run_merging(&options),
         Command::Paper(options) => run_paper(&options),
+        Command::Forward(options) => forward::run(options),
+        Command::ForwardRole(options) => forward::play(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
