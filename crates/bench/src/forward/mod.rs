@@ -8,7 +8,7 @@
 //! - [`role`]: what a process is told and answers, and the loops of publisher and subscriber that all systems share.
 //! - [`enroute`], [`stream`]: Enroute, and bare libp2p streams with relays that only copy, which is the ceiling. Zenoh, NATS
 //!   and Mosquitto are played by the program in `crates/bench/peers`.
-//! - [`process`], [`network`], [`run`], [`report`]: the processes of one measurement, the measurements, the table.
+//! - [`process`], [`network`], [`mod@run`], [`report`]: the processes of one measurement, the measurements, the table.
 
 mod command;
 pub mod enroute;
