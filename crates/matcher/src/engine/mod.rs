@@ -98,6 +98,8 @@ pub struct Enindex {
     drift: placement::Drift,
     /// Inserts since the generation began.
     updates: usize,
+    /// How many rows there were when the generation began.
+    rows_then: usize,
     observations: Mutex<Observations>,
     secret: u64,
 }
@@ -121,6 +123,7 @@ impl Default for Enindex {
             sweep: 0..0,
             drift: placement::Drift::default(),
             updates: 0,
+            rows_then: 0,
             observations: Mutex::default(),
             secret,
         }

@@ -171,8 +171,9 @@ impl Enindex {
         self.updates += 1;
         if self.generations.is_mixed {
             self.place_some_anew();
-        } else if self.updates >= LEAST_UPDATES.max(3 * self.row_count / 4) || self.has_drifted() {
+        } else if self.row_count >= LEAST_UPDATES.max(4 * self.rows_then) || self.has_drifted() {
             self.updates = 0;
+            self.rows_then = self.row_count;
             self.sweep = 0..self.subscribers.bound() as u32;
             self.generations.current += 1;
             self.generations.is_mixed = true;

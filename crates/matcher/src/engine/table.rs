@@ -69,7 +69,15 @@ impl<T> Table<T> {
             self.split(bucket, &hash_of);
             bucket = self.bucket(hash);
         }
-        self.buckets[bucket].items.insert_unique(hash, item, hash_of);
+        let items = &mut self.buckets[bucket].items;
+        if items.len() == items.capacity() {
+            // What fills it may be marks of removed items, which growing by itself would take for items.
+            let old = std::mem::replace(items, HashTable::with_capacity(items.len() + items.len() / 16 + 1));
+            for item in old {
+                items.insert_unique(hash_of(&item), item, &hash_of);
+            }
+        }
+        items.insert_unique(hash, item, hash_of);
     }
 
     fn split(&mut self, bucket: usize, hash_of: &impl Fn(&T) -> u64) {

@@ -2,12 +2,12 @@
 
 use crate::allocation::held;
 use crate::chance::{Random, seed};
-use crate::workloads::{BOXES, QUOTES, Workload};
+use crate::workloads::{BOXES, QUOTES, Workload, ZIPF};
 use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
 
 /// What an empty engine may take, itself included.
 const EMPTY: usize = 4096;
-const SUBSCRIPTIONS: usize = 6_000;
+const SUBSCRIPTIONS: usize = 8_000;
 /// In a turn as many subscriptions are replaced as there are. The first turns may still bring the peak.
 const FIRST_TURNS: usize = 4;
 const TURNS: usize = 16;
@@ -101,6 +101,11 @@ fn an_empty_engine_is_small() {
     let taken = (held() - before) as usize;
     assert!(taken <= EMPTY, "{taken}");
     assert_eq!(taken, size_of::<Enindex>() + engine.memory_usage());
+}
+
+#[test]
+fn churn_of_many_attributes_keeps_memory_level() {
+    stays_level(ZIPF);
 }
 
 #[test]
