@@ -57,14 +57,15 @@ impl OwnScope {
     }
 
     fn present(&self) -> Scope {
-        if self.anything > 0 {
+        // Asked first, as collecting the roots costs a walk through the forest.
+        if self.anything > 0 || self.forest.root_count() > MAX_FILTERS {
             return Scope::Anything;
         }
         let roots: Vec<AnnouncedFilter> = self.forest.roots().map(AnnouncedFilter::of).collect();
         let bytes: usize = roots.iter().map(|root| root.0.len()).sum();
         match roots.len() {
             0 => Scope::Nobody,
-            count if count > MAX_FILTERS || bytes > MAX_BYTES => Scope::Anything,
+            _ if bytes > MAX_BYTES => Scope::Anything,
             _ => Scope::Filters(roots),
         }
     }
