@@ -12,7 +12,8 @@
 //! | `be-tree` | Sadoghi, Jacobsen 2011 | `be_tree.rs` |
 //! | `opindex` | Zhang, Chan, Tan 2014 | `opindex.rs` |
 //! | `rein` | Qian et al. 2014 | `rein.rs` |
-//! | `scan` | `enroute-matcher`'s naive scan, the truth | `scan.rs` |
+//! | `scan` | `enroute-matcher`'s naive scan, the truth | `matcher.rs` |
+//! | `enroute` | `enroute-matcher`'s Enindex, which brokers use | `matcher.rs` |
 //!
 //! # What they share
 //!
@@ -50,6 +51,7 @@ mod counting;
 mod enindex;
 mod indexed;
 mod k_index;
+mod matcher;
 mod naive;
 mod operators;
 mod opindex;
@@ -57,15 +59,15 @@ mod ppsmtboad;
 mod rein;
 #[cfg(test)]
 mod samples;
-mod scan;
 mod small;
 mod sorted;
 mod truth_once;
 mod users;
 
 use enroute_filter::{Event, Filter};
-use enroute_matcher::SubscriptionId;
+use enroute_matcher::{Enindex, NaiveScan, SubscriptionId};
 use indexed::{Index, Indexed};
+use matcher::Ours;
 
 /// One face for all systems.
 pub trait Engine {
@@ -96,7 +98,8 @@ pub trait Engine {
 /// A new engine of every kind, the truth (`scan`) first.
 pub fn all() -> Vec<Box<dyn Engine>> {
     vec![
-        Box::new(scan::Scan::default()),
+        Box::new(Ours::<NaiveScan>::default()),
+        Box::new(Ours::<Enindex>::default()),
         new::<naive::Naive<true>>(),
         new::<naive::Naive<false>>(),
         new::<counting::Counting>(),

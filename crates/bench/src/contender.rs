@@ -3,7 +3,7 @@
 use crate::workload::Kind;
 use enroute_baselines::Engine;
 use enroute_filter::{Event, Filter};
-use enroute_matcher::{Owner, Scratch, SubscriptionId};
+use enroute_matcher::SubscriptionId;
 
 /// An engine under measurement. [`load`](Contender::load) and [`prepare`](Contender::prepare) turn inputs into what the
 /// engine takes; they are not timed.
@@ -35,8 +35,7 @@ pub const A_TREE: &str = "a-tree";
 
 /// The engines that can be measured, by the names of the command line.
 pub fn names() -> Vec<&'static str> {
-    let literature = enroute_baselines::all().into_iter().map(|engine| engine.name());
-    let mut names: Vec<&'static str> = [ENROUTE].into_iter().chain(literature).collect();
+    let mut names: Vec<&'static str> = enroute_baselines::all().into_iter().map(|engine| engine.name()).collect();
     if cfg!(feature = "a-tree") {
         names.push(A_TREE);
     }
@@ -51,7 +50,7 @@ pub fn open(name: &str, attributes: &[(String, Kind)]) -> Option<Box<dyn Contend
     }
     // Nobody else must know them.
     let _ = attributes;
-    let engine = if name == ENROUTE { Box::new(Production::default()) } else { enroute_baselines::engine(name)? };
+    let engine = enroute_baselines::engine(name)?;
     Some(Box::new(Direct { engine, batch: Vec::new(), events: Vec::new() }))
 }
 
@@ -82,38 +81,5 @@ impl Contender for Direct {
 
     fn matches(&mut self, event: usize, out: &mut Vec<SubscriptionId>) {
         self.engine.matches(&self.events[event], out);
-    }
-}
-
-/// The production engine behind the face of the others, with the scratch it is matched with.
-#[derive(Default)]
-struct Production {
-    engine: enroute_matcher::Enindex,
-    scratch: Scratch,
-}
-
-impl Engine for Production {
-    fn name(&self) -> &'static str {
-        ENROUTE
-    }
-
-    fn insert(&mut self, id: SubscriptionId, filter: &Filter) -> bool {
-        self.engine.insert(id, Owner(0), filter)
-    }
-
-    fn remove(&mut self, id: SubscriptionId) -> bool {
-        self.engine.remove(id)
-    }
-
-    fn matches(&mut self, event: &Event, out: &mut Vec<SubscriptionId>) {
-        self.engine.matches(event, &mut self.scratch, out);
-    }
-
-    fn len(&self) -> usize {
-        self.engine.len()
-    }
-
-    fn memory_usage(&self) -> usize {
-        self.engine.memory_usage()
     }
 }
