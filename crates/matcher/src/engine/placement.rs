@@ -17,8 +17,12 @@ use std::sync::PoisonError;
 /// one's subscription), and how many subscriptions it looks at for that.
 const PLACED_ANEW: usize = 2;
 const LOOKED_AT: usize = 16;
-/// A generation is not replaced before so many inserts, and not before three quarters of the entries came after it began.
-const LEAST_UPDATES: usize = 256;
+/// A generation is replaced when there are so many times the entries that it began with, or when the lenses have drifted through
+/// which more than one in so many predicates is seen.
+const GROWTH: usize = 4;
+const DRIFTED: u64 = 16;
+/// The first is not replaced before there are so many entries, and none for drift before so many inserts.
+const LEAST: usize = 256;
 /// Keys that events have more often than this are worse than bitmaps.
 const DENSE_FROM: f32 = 0.1;
 /// Among fewer entries there are no bitmaps.
@@ -32,8 +36,9 @@ const ENOUGH_EVENTS: f32 = 128.0;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drift {
     next: u32,
-    looked_at: u32,
-    drifted: u32,
+    /// Predicates on the slots that were looked at, and on those that have drifted.
+    looked_at: u64,
+    drifted: u64,
 }
 
 impl Enindex {
@@ -171,7 +176,7 @@ impl Enindex {
         self.updates += 1;
         if self.generations.is_mixed {
             self.place_some_anew();
-        } else if self.row_count >= LEAST_UPDATES.max(4 * self.rows_then) || self.has_drifted() {
+        } else if self.row_count >= LEAST.max(GROWTH * self.rows_then) || self.has_drifted() {
             self.updates = 0;
             self.rows_then = self.row_count;
             self.sweep = 0..self.subscribers.bound() as u32;
@@ -180,25 +185,26 @@ impl Enindex {
         }
     }
 
-    /// Looks at one slot; at the end of a round through all, says whether many have drifted.
+    /// Looks at one slot; at the end of a round through all, says whether those of many predicates have drifted.
     fn has_drifted(&mut self) -> bool {
         let observations = self.observations.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if observations.events < ENOUGH_EVENTS || self.updates < LEAST_UPDATES {
+        if observations.events < ENOUGH_EVENTS || self.updates < LEAST {
             return false;
         }
         self.drift.next += 1;
         if self.drift.next as usize >= self.slots.bound() {
             let drift = std::mem::take(&mut self.drift);
-            return drift.drifted * 8 > drift.looked_at;
+            return drift.drifted * DRIFTED > drift.looked_at;
         }
         let number = self.drift.next;
         let slot = &self.slots[number];
         let lens = &slot.lenses[self.generations.parity() as usize];
         if slot.users > 0 && lens.generation == self.generations.current {
             let present = observations.present(number, slot.users as f32 / self.row_count as f32);
-            self.drift.looked_at += 1;
-            if let Some(seen) = observations.slots.get(number as usize) {
-                self.drift.drifted += u32::from(lens.has_drifted(present, &seen.sample));
+            let users = u64::from(slot.users);
+            self.drift.looked_at += users;
+            if observations.slots.get(number as usize).is_some_and(|seen| lens.has_drifted(present, &seen.sample)) {
+                self.drift.drifted += users;
             }
         }
         false

@@ -48,6 +48,8 @@ pub(super) struct Lens {
     pub(super) generation: u32,
     /// How probably an event had a value in the slot when it was made.
     pub(super) present: f32,
+    /// Whether that was before it was known what values look like.
+    is_early: bool,
     /// The least and the greatest code of the sample.
     least: u32,
     greatest: u32,
@@ -80,6 +82,7 @@ impl Lens {
         Lens {
             generation,
             present,
+            is_early: codes.len() < ENOUGH,
             least: codes.first().copied().unwrap_or(0),
             greatest: codes.last().copied().unwrap_or(0),
             bounds: bounds.into(),
@@ -140,6 +143,9 @@ impl Lens {
     /// Whether events that look like this would have given quite another lens.
     pub(super) fn has_drifted(&self, present: f32, sample: &Sample) -> bool {
         if (present - self.present).abs() > 0.05 + 0.5 * present.min(self.present) {
+            return true;
+        }
+        if self.is_early && sample.codes.len() >= ENOUGH {
             return true;
         }
         let cells = (self.bounds.len() + 1) as u8;

@@ -194,3 +194,30 @@ fn groups_of_many_blocks_find_what_a_scan_finds() {
     }
     compare(&engine, &naive);
 }
+
+#[test]
+fn a_late_and_rare_attribute_is_divided_into_cells_too() {
+    let (mut engine, mut scratch, mut found) = (Enindex::new(), Scratch::default(), Vec::new());
+    let names: Vec<String> = (0..20).map(|number| format!("a{number}")).collect();
+    let event = |number: i64| {
+        let names = names.iter().map(String::as_str).chain((number % 25 == 0).then_some("late"));
+        event(names.zip(0..).map(|(name, place)| (name, (number * 104_729 + place * 31) % 10_000)))
+    };
+    for number in 0..12_000 {
+        // From the second third on a tenth of the new ones is about another attribute.
+        let name = if number > 4_000 && number % 10 == 0 { "late" } else { &names[number as usize % 20] };
+        let low = number * 7_919 % 10_000;
+        let filter = filter([Constraint::new(name, Test::between(low, low + 10))]);
+        engine.insert(SubscriptionId(number as u64), Owner(0), &filter);
+        if number >= 4_000 {
+            assert!(engine.remove(SubscriptionId(number as u64 - 4_000)));
+        }
+        (4 * number..4 * number + 4).for_each(|number| engine.matches(&event(number), &mut scratch, &mut found));
+    }
+    let mut tested = 0;
+    for number in 0..100 {
+        engine.matches(&event(25 * number), &mut scratch, &mut found);
+        tested += scratch.tested;
+    }
+    assert!(tested < 6_000, "400 entries are about the late attribute, and events test {tested} / 100");
+}
