@@ -1,9 +1,10 @@
 //! Loops that the compiler turns into vector code, once for each instruction set; the best one is chosen while the program runs.
 //!
-//! All variants are one source, so they give the same results. This is the only place with `unsafe`: a function compiled for
-//! an instruction set may be called only where the processor has it, and each call stands behind the question whether it does.
+//! Most variants are one source. For AVX-512 two are written out; tests hold each variant against a plain one. This is the only
+//! place with `unsafe`: a function compiled for an instruction set may be called only where the processor has it, and each call
+//! stands behind the question whether it does; inside of some, vectors are loaded from memory and stored there.
 
-#![allow(unsafe_code, reason = "calling a function compiled for an instruction set")]
+#![allow(unsafe_code, reason = "functions compiled for an instruction set, and their loads and stores")]
 
 use crate::SubscriptionId;
 
@@ -164,7 +165,7 @@ fn bits(lanes: &[u16; LANES]) -> u32 {
 #[inline]
 pub(super) fn choose(ids: &[SubscriptionId], chosen: &[u32], into: &mut Vec<SubscriptionId>) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
+    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("popcnt") {
         // SAFETY: the processor has the instructions, as was just asked.
         return unsafe { choose_avx512(ids, chosen, into) };
     }
