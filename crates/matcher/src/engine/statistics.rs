@@ -245,7 +245,7 @@ impl Popularity {
     const PLACES: usize = 4096;
     /// Fewer have no counts yet.
     const FEW: u32 = 256;
-    /// Counts are halved when there are so many; a power of two times the number of places, to be done place by place.
+    /// All counts are halved when they sum up to so many.
     const MANY: u32 = 1 << 20;
 
     /// Counts a hash in; says its share of all, about.
