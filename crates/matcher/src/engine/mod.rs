@@ -138,11 +138,10 @@ impl Enindex {
 
     /// Adds a subscription; false, and nothing changes, if the id is there already.
     pub fn insert(&mut self, id: SubscriptionId, owner: Owner, filter: &Filter) -> bool {
-        self.subscribers.prefetch_id(id);
-        self.adapt();
         if self.contains(id) {
             return false;
         }
+        self.adapt();
         let (number, owner) = self.subscribers.insert(id, owner);
         match filter.conjunctions() {
             [conjunction] => {

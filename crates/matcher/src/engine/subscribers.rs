@@ -110,11 +110,6 @@ impl Subscribers {
         self.by_id.find(spread(piece), same).map(|&(_, number)| number)
     }
 
-    /// Asks the processor for what finding the id will need.
-    pub(super) fn prefetch_id(&self, id: SubscriptionId) {
-        self.by_id.prefetch(spread(self.piece(id)));
-    }
-
     /// Adds a subscription that is not there, without rows; says its number and its owner's.
     pub(super) fn insert(&mut self, id: SubscriptionId, owner: Owner) -> (u32, u32) {
         let hash = hash_number(owner.0, self.secret);

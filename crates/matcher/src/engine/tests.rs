@@ -48,6 +48,18 @@ fn keys_follow_the_events() {
 }
 
 #[test]
+fn a_refused_insert_leaves_no_trace() {
+    let mut engine = Enindex::new();
+    // As many as make the next insert begin a generation.
+    for number in 0..256 {
+        assert!(engine.insert(SubscriptionId(number), Owner(0), &filter([equal("a", number as i64)])));
+    }
+    let before = format!("{engine:?}");
+    assert!(!engine.insert(SubscriptionId(7), Owner(1), &filter([equal("b", 1)])));
+    assert_eq!(format!("{engine:?}"), before);
+}
+
+#[test]
 fn equal_filters_are_one_entry() {
     let mut engine = Enindex::new();
     for number in 0..1_000 {
