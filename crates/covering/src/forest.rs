@@ -29,8 +29,8 @@ use crate::covers;
 use crate::index::{RootIndex, Width};
 use crate::nodes::{NodeId, Nodes};
 use crate::summary::PredicateSummary;
-use enroute_filter::Conjunction;
-use std::collections::BTreeSet;
+use enroute_filter::{Conjunction, Test};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Conjunctions with their owners, ordered by covering: a root is one that no other one covers. What the roots are depends
@@ -131,7 +131,7 @@ impl Forest {
                 None
             }
             None => {
-                self.index.remove(self.nodes.root_id(id), &self.nodes);
+                self.index.remove(id, &self.nodes);
                 self.root_count -= 1;
                 self.place_orphans(children, &mut moves);
                 Some(id)
@@ -166,10 +166,13 @@ impl Forest {
         if self.everything.is_some() { 1 } else { self.root_count }
     }
 
-    /// What the roots say of each attribute, sorted by attribute. TRUE does not count. Goes through all roots, and sorts what
-    /// they say.
+    /// What the roots say of each attribute, sorted by attribute. TRUE does not count. Goes through all conjunctions, and sorts
+    /// what the roots say.
     pub fn predicates(&self) -> Vec<PredicateSummary> {
-        let tests = self.index.tests(&self.nodes);
+        let mut tests: BTreeMap<&Arc<str>, Vec<&Test>> = BTreeMap::new();
+        for constraint in self.nodes.roots().flat_map(|root| self.nodes.conjunction(root).constraints()) {
+            tests.entry(constraint.attribute()).or_default().push(constraint.test());
+        }
         tests.into_iter().map(|(attribute, tests)| PredicateSummary::of(attribute, tests)).collect()
     }
 
@@ -221,7 +224,7 @@ impl Forest {
         moves.raised.push(id);
         self.root_count = self.root_count + 1 - covered.len();
         for below in covered {
-            self.index.remove(self.nodes.root_id(below), &self.nodes);
+            self.index.remove(below, &self.nodes);
             self.nodes.hang(below, id);
             moves.lowered.push(below);
         }

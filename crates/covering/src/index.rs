@@ -22,7 +22,7 @@ use crate::predicate_forest::{Found, Key, PredicateForest, User};
 use crate::span::{Outline, Span};
 use enroute_filter::{Conjunction, Constraint, Test};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// See the [module page](self).
@@ -33,6 +33,8 @@ pub(crate) struct RootIndex {
     attributes: Vec<Attribute>,
     unused: Vec<u32>,
     records: Records,
+    /// Roots for whose attributes no numbers were left; looked at one by one.
+    unnumbered: BTreeSet<NodeId>,
 }
 
 /// What the roots say of one attribute.
@@ -77,8 +79,11 @@ pub(crate) struct Width {
 /// In place of the number of an attribute that no root speaks of.
 const UNKNOWN: u32 = MOST_ATTRIBUTES as u32;
 
-/// Their numbers share a word with a byte.
-const MOST_ATTRIBUTES: usize = (1 << 24) - 1;
+/// Their numbers share a word with a byte. Small in tests, which otherwise would never see it reached.
+const MOST_ATTRIBUTES: usize = if cfg!(test) { 3 } else { (1 << 24) - 1 };
+
+/// Of the roots that have no record.
+const UNNUMBERED: RootId = RootId(u32::MAX);
 
 /// The constraint of a conjunction that covers the fewest predicates, and where these are.
 #[derive(Clone, Debug)]
@@ -103,7 +108,7 @@ impl RootIndex {
 
     /// The first root found that `covers` confirms, asked about those that may cover what was read.
     pub(crate) fn find_coverer(&self, reading: &Reading, covers: impl Fn(NodeId) -> bool) -> Option<NodeId> {
-        reading.spans.iter().zip(&reading.glances).find_map(|(span, glance)| {
+        let posted = reading.spans.iter().zip(&reading.glances).find_map(|(span, glance)| {
             let access = &self.attributes.get(glance.attribute as usize)?.access;
             let found = access.find(|group| span.keys_of_covering(group));
             access.users(&found).find_map(|user| {
@@ -115,7 +120,8 @@ impl RootIndex {
                     record.glances().all(|outer| reading.glances.iter().any(|inner| outer.may_cover(inner)));
                 (may_cover && covers(record.node())).then(|| record.node())
             })
-        })
+        });
+        posted.or_else(|| self.unnumbered.iter().copied().find(|&root| covers(root)))
     }
 
     /// The constraint that covers the fewest predicates of the roots; none if what was read has no constraint.
@@ -144,8 +150,7 @@ impl RootIndex {
         narrowest: &Narrowest,
         is_covered: impl Fn(NodeId) -> bool,
     ) -> Vec<NodeId> {
-        let glance = reading.glances[narrowest.constraint];
-        let Some(attribute) = self.attributes.get(glance.attribute as usize) else { return Vec::new() };
+        let attribute = self.attributes.get(reading.glances[narrowest.constraint].attribute as usize);
         let confirmed = |user: &User| {
             if reading.signature & !user.signature != 0 {
                 return None;
@@ -155,11 +160,18 @@ impl RootIndex {
                 reading.glances.iter().all(|outer| record.glances().any(|inner| outer.may_cover(&inner)));
             (may_be_covered && is_covered(record.node())).then(|| record.node())
         };
-        attribute.members.users(&narrowest.found).filter_map(confirmed).collect()
+        let users = attribute.into_iter().flat_map(|attribute| attribute.members.users(&narrowest.found));
+        let unnumbered = self.unnumbered.iter().copied().filter(|&root| is_covered(root));
+        users.filter_map(confirmed).chain(unnumbered).collect()
     }
 
     /// Takes in a root, posted under its narrowest constraint.
     pub(crate) fn insert(&mut self, node: NodeId, reading: &mut Reading, posted: &Narrowest, nodes: &Nodes) -> RootId {
+        let new = reading.glances.iter().filter(|glance| glance.attribute == UNKNOWN).count();
+        if new > self.unused.len() + (MOST_ATTRIBUTES - self.attributes.len()) {
+            self.unnumbered.insert(node);
+            return UNNUMBERED;
+        }
         let constraints = nodes.conjunction(node).constraints();
         for (glance, constraint) in reading.glances.iter_mut().zip(constraints) {
             if glance.attribute == UNKNOWN {
@@ -183,44 +195,43 @@ impl RootIndex {
     }
 
     /// Forgets a root.
-    pub(crate) fn remove(&mut self, root: RootId, nodes: &Nodes) {
-        let record = self.records.get(root.0);
-        let (posted, node) = (record.posted(), record.node());
-        let numbers: Vec<u32> = record.glances().map(|glance| glance.attribute).collect();
-        for (index, (&number, constraint)) in numbers.iter().zip(nodes.conjunction(node).constraints()).enumerate() {
-            let key = key(Span::of(constraint.test()));
-            let attribute = &mut self.attributes[number as usize];
-            if index == posted {
-                attribute.access.remove(root.0, key.clone());
+    pub(crate) fn remove(&mut self, root: NodeId, nodes: &Nodes) {
+        match nodes.root_id(root) {
+            UNNUMBERED => {
+                self.unnumbered.remove(&root);
             }
-            attribute.members.remove(root.0, key);
-            if attribute.members.is_empty() {
-                self.names.remove(&**constraint.attribute());
-                self.unused.push(number);
-            }
+            RootId(id) => self.remove_record(id, nodes.conjunction(root)),
         }
-        self.records.remove(root.0);
-        if self.names.is_empty() {
+        if self.names.is_empty() && self.unnumbered.is_empty() {
             // Nothing is kept of an index that was once large.
             *self = RootIndex::default();
         }
     }
 
-    /// By attribute, sorted by name, what the roots say of it: a test for each root that speaks of it.
-    pub(crate) fn tests<'a>(&'a self, nodes: &'a Nodes) -> BTreeMap<&'a Arc<str>, Vec<&'a Test>> {
-        let tests = |(name, &number): (&'a Arc<str>, &u32)| {
-            let users = self.attributes[number as usize].members.all_users();
-            (name, users.map(|user| self.records.get(user.id).test(number, nodes)).collect())
-        };
-        self.names.iter().map(tests).collect()
+    fn remove_record(&mut self, id: u32, conjunction: &Conjunction) {
+        let record = self.records.get(id);
+        let posted = record.posted();
+        let numbers: Vec<u32> = record.glances().map(|glance| glance.attribute).collect();
+        for (index, (&number, constraint)) in numbers.iter().zip(conjunction.constraints()).enumerate() {
+            let key = key(Span::of(constraint.test()));
+            let attribute = &mut self.attributes[number as usize];
+            if index == posted {
+                attribute.access.remove(id, key.clone());
+            }
+            attribute.members.remove(id, key);
+            if attribute.members.is_empty() {
+                self.names.remove(&**constraint.attribute());
+                self.unused.push(number);
+            }
+        }
+        self.records.remove(id);
     }
 
-    /// The number of an attribute, new if need be.
+    /// The number of an attribute, new if need be and then to be had.
     fn number(&mut self, name: &Arc<str>) -> u32 {
         let (attributes, unused) = (&mut self.attributes, &mut self.unused);
         *self.names.entry(Arc::clone(name)).or_insert_with(|| {
             unused.pop().unwrap_or_else(|| {
-                assert!(attributes.len() < MOST_ATTRIBUTES, "that many take all memory long before");
                 attributes.push(Attribute::default());
                 attributes.len() as u32 - 1
             })

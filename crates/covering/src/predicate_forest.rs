@@ -171,11 +171,6 @@ impl<const MAX_BLOCK: usize> PredicateForest<MAX_BLOCK> {
         found
     }
 
-    /// All users of its predicates.
-    pub(crate) fn all_users(&self) -> impl Iterator<Item = &User> {
-        self.blocks.iter().flat_map(|block| &block.users)
-    }
-
     /// The users in some of its blocks.
     pub(crate) fn users<'a>(&'a self, found: &'a Found) -> impl Iterator<Item = &'a User> {
         found.runs.iter().flat_map(|run| &self.blocks[run.clone()]).flat_map(|block| &block.users)

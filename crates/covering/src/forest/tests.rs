@@ -125,6 +125,12 @@ proptest! {
         run(&pool, &steps);
     }
 
+    /// Of one more than the index has numbers for.
+    #[test]
+    fn roots_are_the_maxima_on_too_many_attributes((pool, steps) in pool_and_steps(number_tests(), 4)) {
+        run(&pool, &steps);
+    }
+
     #[test]
     fn roots_are_the_maxima_of_all_classes((pool, steps) in pool_and_steps(mixed_tests(), 2)) {
         run(&pool, &steps);
