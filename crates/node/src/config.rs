@@ -45,6 +45,10 @@ pub struct NodeConfig {
     /// What happens when more waits for a neighbour: `drop` (later events are dropped and counted) or `push_back` (slows down
     /// those who publish, for at most a second at a time). Default: `drop`.
     pub full_link: FullLink,
+    /// Events that a leaf broker keeps while it has no uplink; beyond, the oldest go. Default: 65,536.
+    pub kept_events: usize,
+    /// Bytes of these events. Default: 16 MiB.
+    pub kept_bytes: usize,
     /// Events that may wait for a client. Default: 65,536.
     pub client_queue_events: usize,
     /// Bytes of events that may wait for a client. Default: 64 MiB.
@@ -67,6 +71,8 @@ impl Default for NodeConfig {
             link_queue_events: 65_536,
             link_queue_bytes: 64 << 20,
             full_link: FullLink::Drop,
+            kept_events: 65_536,
+            kept_bytes: 16 << 20,
             client_queue_events: 65_536,
             client_queue_bytes: 64 << 20,
             slow_subscriber: SlowSubscriber::DropOldest,

@@ -4,7 +4,7 @@ use crate::support::{
     address, assert_delivers, client, directory, event, filter, knows, linked, linked_to, listening, loopback, take,
     until, within,
 };
-use enroute_node::{Multiaddr, Node, StopReason, Subscribed};
+use enroute_node::{Multiaddr, Node, NodeConfig, StopReason, Subscribed};
 use libp2p::multiaddr::Protocol;
 
 fn without_peer_id(address: Multiaddr) -> Multiaddr {
@@ -190,4 +190,17 @@ async fn a_link_over_quic() {
     let b = within("start", Node::builder().listen(listen).peer(address(&a)).start()).await.unwrap();
     linked(&a, &[&b]).await;
     assert_delivers(&client(&a).await, &client(&b).await, 1).await;
+}
+
+#[tokio::test]
+async fn a_leaf_without_an_uplink_keeps_as_much_as_it_is_told() {
+    let config = NodeConfig { kept_events: 2, ..NodeConfig::default() };
+    let nobody = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
+    let leaf = within("start", Node::builder().config(config).leaf([nobody]).start()).await.unwrap();
+    let publisher = client(&leaf).await;
+    for n in 0..5 {
+        within("publish", publisher.publish(event(n))).await.unwrap();
+    }
+    let status = leaf.status().await.unwrap().broker;
+    assert_eq!((status.uplink.unwrap().kept_events, status.counters.lost_kept), (2, 3));
 }
