@@ -249,17 +249,18 @@ impl EventLoop {
     /// Lets a source go on, at once or when whoever pushes back has taken what waits.
     fn give_back(&mut self, permit: OwnedSemaphorePermit) {
         let Some(slow) = self.pushing_back.take() else { return };
+        let until = Instant::now() + PUSH_BACK;
         match slow {
             Slow::Client(client) => match self.clients.get(&client) {
-                Some(entry) => entry.outbox.hold(permit),
+                Some(entry) => entry.outbox.hold(permit, until),
                 None => return,
             },
             Slow::Link(link) => match self.links.get(&link) {
-                Some(link) => link.hold(permit),
+                Some(link) => link.hold(permit, until),
                 None => return,
             },
         }
-        self.held.push_back((Instant::now() + PUSH_BACK, slow));
+        self.held.push_back((until, slow));
     }
 
     fn release_held(&mut self) {
@@ -269,8 +270,10 @@ impl EventLoop {
         let now = Instant::now();
         while let Some((_, slow)) = self.held.pop_front_if(|(until, _)| *until <= now) {
             match slow {
-                Slow::Client(client) => self.clients.get(&client).into_iter().for_each(|entry| entry.outbox.release()),
-                Slow::Link(link) => self.links.get(&link).into_iter().for_each(|link| link.release()),
+                Slow::Client(client) => {
+                    self.clients.get(&client).into_iter().for_each(|entry| entry.outbox.release(now))
+                }
+                Slow::Link(link) => self.links.get(&link).into_iter().for_each(|link| link.release(now)),
             }
         }
     }

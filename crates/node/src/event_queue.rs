@@ -10,6 +10,7 @@ use enroute_wire::{
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::time::Instant;
 
 /// Filled by the event loop, emptied by the link's event writer; what is untouched when the link dies is taken back.
 pub(crate) struct EventQueue {
@@ -28,8 +29,8 @@ struct State {
     /// Where in `writing` the first event stands of which no byte has gone out.
     begun: usize,
     dropped: u64,
-    /// Held back from those who brought what is too much.
-    permits: Vec<OwnedSemaphorePermit>,
+    /// Held back from those who brought what is too much, and until when at most.
+    permits: Vec<(Instant, OwnedSemaphorePermit)>,
     finished: bool,
 }
 
@@ -74,17 +75,17 @@ impl EventQueue {
             || (events > 0 && bytes.saturating_add(size) > self.bound_bytes.saturating_mul(times))
     }
 
-    /// Keeps a source from going on until less waits, or until [`EventQueue::release`].
-    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
+    /// Keeps a source from going on until less waits, or until it is [released](EventQueue::release).
+    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit, until: Instant) {
         let mut state = self.lock();
         if !state.finished {
-            state.permits.push(permit);
+            state.permits.push((until, permit));
         }
     }
 
-    /// Lets held sources go on.
-    pub(crate) fn release(&self) {
-        self.lock().permits.clear();
+    /// Lets those sources go on that were to be held until `now` at most.
+    pub(crate) fn release(&self, now: Instant) {
+        self.lock().permits.retain(|(until, _)| *until > now);
     }
 
     /// Nothing is taken in any more; what waits still goes out.
@@ -233,13 +234,16 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 5].map(put), [Put::Done, Put::Done, Put::PushBack, Put::PushBack, Put::PushBack]);
         assert_eq!((queue.waiting(), queue.dropped()), (4, 1));
         let sources = std::sync::Arc::new(tokio::sync::Semaphore::new(1));
-        queue.hold(sources.clone().try_acquire_owned().unwrap());
+        let (now, later) = (Instant::now(), Instant::now() + std::time::Duration::from_secs(1));
+        queue.hold(sources.clone().try_acquire_owned().unwrap(), later);
         queue.take().now_or_never().unwrap().unwrap();
         assert_eq!((queue.waiting(), sources.available_permits()), (2, 0));
         queue.take().now_or_never().unwrap().unwrap();
         assert_eq!((queue.waiting(), sources.available_permits()), (0, 1));
-        queue.hold(sources.clone().try_acquire_owned().unwrap());
-        queue.release();
+        queue.hold(sources.clone().try_acquire_owned().unwrap(), later);
+        queue.release(now);
+        assert_eq!(sources.available_permits(), 0, "the time of those held before is no concern of it");
+        queue.release(later);
         assert_eq!(sources.available_permits(), 1);
     }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tracing::Instrument;
 
 /// How long a link that is being closed in good order may take to drain.
@@ -94,14 +95,14 @@ impl Link {
         })
     }
 
-    /// Keeps a source from going on until less waits for this link, or until [`Link::release`].
-    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
-        self.events.hold(permit);
+    /// Keeps a source from going on until less waits for this link, or until it is [released](Link::release).
+    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit, until: Instant) {
+        self.events.hold(permit, until);
     }
 
-    /// Lets held sources go on.
-    pub(crate) fn release(&self) {
-        self.events.release();
+    /// Lets those sources go on that were to be held until `now` at most.
+    pub(crate) fn release(&self, now: Instant) {
+        self.events.release(now);
     }
 
     /// Closes the link when what is queued has gone out.

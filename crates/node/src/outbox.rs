@@ -8,6 +8,7 @@ use enroute_wire::{Goodbye, ServerFrame, WireError, encode_delivery};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::time::Instant;
 
 /// Up to this many bytes of answers are put into one write.
 const BATCH_BYTES: usize = 64 << 10;
@@ -29,8 +30,8 @@ struct State {
     credit: u64,
     delivered: u64,
     dropped: u64,
-    /// Held back from those who published what is too much.
-    permits: Vec<OwnedSemaphorePermit>,
+    /// Held back from those who published what is too much, and until when at most.
+    permits: Vec<(Instant, OwnedSemaphorePermit)>,
     goodbye: Option<Goodbye>,
     finished: bool,
 }
@@ -165,14 +166,14 @@ impl Outbox {
                 || bytes.saturating_add(size) > self.bound_bytes.saturating_mul(times))
     }
 
-    /// Keeps a publisher from going on until less waits, or until [`Outbox::release`].
-    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit) {
-        self.lock().permits.push(permit);
+    /// Keeps a publisher from going on until less waits, or until it is [released](Outbox::release).
+    pub(crate) fn hold(&self, permit: OwnedSemaphorePermit, until: Instant) {
+        self.lock().permits.push((until, permit));
     }
 
-    /// Lets held publishers go on.
-    pub(crate) fn release(&self) {
-        self.lock().permits.clear();
+    /// Lets those publishers go on that were to be held until `now` at most.
+    pub(crate) fn release(&self, now: Instant) {
+        self.lock().permits.retain(|(until, _)| *until > now);
     }
 
     /// The client has room for more.
@@ -368,15 +369,18 @@ mod tests {
     fn held_publishers_go_on_when_less_waits() {
         let (outbox, _) = filled(SlowSubscriber::PushBack);
         let permits = Arc::new(Semaphore::new(1));
-        outbox.hold(permits.clone().try_acquire_owned().unwrap());
+        let (now, later) = (Instant::now(), Instant::now() + std::time::Duration::from_secs(1));
+        outbox.hold(permits.clone().try_acquire_owned().unwrap(), later);
         outbox.add_credit(1);
         sent(&outbox);
         assert_eq!(permits.available_permits(), 0, "three of two still wait");
         outbox.add_credit(2);
         sent(&outbox);
         assert_eq!(permits.available_permits(), 1);
-        outbox.hold(permits.clone().try_acquire_owned().unwrap());
-        outbox.release();
+        outbox.hold(permits.clone().try_acquire_owned().unwrap(), later);
+        outbox.release(now);
+        assert_eq!(permits.available_permits(), 0, "the time of those held before is no concern of it");
+        outbox.release(later);
         assert_eq!(permits.available_permits(), 1);
     }
 
