@@ -94,7 +94,7 @@ pub fn play(options: &RoleOptions) -> Result<(), String> {
         Role::Broker { system, port, upstream, .. } if system == System::Stream.name() => {
             stream::serve_relay(*port, upstream.as_deref())
         }
-        Role::Broker { port, upstream, before, .. } => enroute::serve_broker(*port, upstream.as_deref(), *before),
+        Role::Broker { port, upstream, .. } => enroute::serve_broker(*port, upstream.as_deref()),
         Role::Publisher { system, address, body } if system == System::Stream.name() => stream::publish(address, *body),
         Role::Publisher { address, body, .. } => enroute::publish(address, *body),
         Role::Subscriber { system, address, .. } if system == System::Stream.name() => stream::subscribe(address),

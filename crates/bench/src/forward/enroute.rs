@@ -20,9 +20,9 @@ const WINDOW: usize = 512;
 ///
 /// # Errors
 /// If it does not start.
-pub fn serve_broker(port: u16, upstream: Option<&str>, before: usize) -> Result<(), Failure> {
+pub fn serve_broker(port: u16, upstream: Option<&str>) -> Result<(), Failure> {
     let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
-    let node = runtime.block_on(start_broker(port, upstream, before))?;
+    let node = runtime.block_on(start_broker(port, upstream))?;
     tell_ready(&node.addresses()[0].to_string());
     for command in commands() {
         if let Command::Allocations = command {
@@ -33,7 +33,7 @@ pub fn serve_broker(port: u16, upstream: Option<&str>, before: usize) -> Result<
     Ok(())
 }
 
-async fn start_broker(port: u16, upstream: Option<&str>, before: usize) -> Result<Node, Failure> {
+async fn start_broker(port: u16, upstream: Option<&str>) -> Result<Node, Failure> {
     // The publisher is held up rather than its events dropped: so are those of the peers.
     let slow_subscriber = SlowSubscriber::PushBack;
     let config = NodeConfig { slow_subscriber, full_link: FullLink::PushBack, ..NodeConfig::default() };
@@ -42,11 +42,7 @@ async fn start_broker(port: u16, upstream: Option<&str>, before: usize) -> Resul
         Some(address) => builder.peer(address.parse()?),
         None => builder,
     };
-    let node = builder.start().await?;
-    while node.status().await?.broker.brokers.iter().filter(|broker| broker.reachable).count() < before {
-        tokio::time::sleep(Duration::from_millis(5)).await; // sleep: before looking again
-    }
-    Ok(node)
+    Ok(builder.start().await?)
 }
 
 /// Publishes as told.

@@ -97,11 +97,11 @@ impl Network {
     /// If a process does not start, or nothing arrives.
     pub fn start(programs: &Programs, system: System, case: &Case) -> Result<Network, String> {
         let mut brokers: Vec<Process> = Vec::new();
-        for before in 0..case.brokers {
-            let name = format!("broker {}", before + 1);
+        for number in 1..=case.brokers {
+            let name = format!("broker {number}");
             let port = free_port()?;
             let upstream = brokers.last().map(|broker| broker.address.clone());
-            let role = Role::Broker { system: system.name().into(), port, upstream, before };
+            let role = Role::Broker { system: system.name().into(), port, upstream };
             brokers.push(match system {
                 System::Nats => start_nats(&name, port)?,
                 System::Mosquitto => start_mosquitto(&name, port)?,
@@ -171,7 +171,7 @@ fn start_nats(name: &str, port: u16) -> Result<Process, String> {
     let port_text = port.to_string();
     let mut command = std::process::Command::new(program);
     command.args(["--addr", "127.0.0.1", "--port", &port_text]);
-    Process::start_server(name, &mut command, port)
+    Process::start_server(name, &mut command, port, "Server is ready")
 }
 
 fn start_mosquitto(name: &str, port: u16) -> Result<Process, String> {
@@ -179,5 +179,5 @@ fn start_mosquitto(name: &str, port: u16) -> Result<Process, String> {
     let mut command = std::process::Command::new(program);
     // Without a configuration it serves loopback only, and anybody there.
     command.args(["-p", &port.to_string()]);
-    Process::start_server(name, &mut command, port)
+    Process::start_server(name, &mut command, port, " running")
 }

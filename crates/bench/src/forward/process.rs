@@ -4,7 +4,7 @@ use crate::forward::role::{Ready, Role};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -25,7 +25,7 @@ pub struct Process {
     pub address: String,
     child: Child,
     input: Option<ChildStdin>,
-    lines: Option<Receiver<String>>,
+    lines: Receiver<String>,
 }
 
 impl Process {
@@ -40,36 +40,24 @@ impl Process {
         let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or("no output")?;
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut process = Process { name: name.into(), address: String::new(), child, input, lines: Some(lines) };
+        let mut process = Process { name: name.into(), address: String::new(), child, input, lines: lines_of(output) };
         let Ready { ready } = process.hear()?;
         process.address = ready;
         Ok(process)
     }
 
-    /// Starts a server that knows nothing of roles and waits until it accepts connections.
+    /// Starts a server that knows nothing of roles, and waits until it says on standard error that it accepts connections.
     ///
     /// # Errors
-    /// If it cannot be started, or does not listen in time.
-    pub fn start_server(name: &str, command: &mut Command, port: u16) -> Result<Process, String> {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
+    /// If it cannot be started, or does not say so in time.
+    pub fn start_server(name: &str, command: &mut Command, port: u16, ready: &str) -> Result<Process, String> {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("cannot start {name}: {error}"))?;
+        let said = child.stderr.take().ok_or("no output")?;
         let address = format!("127.0.0.1:{port}");
-        let process = Process { name: name.into(), address, child, input: None, lines: None };
-        for _ in 0..500 {
-            if std::net::TcpStream::connect(&process.address).is_ok() {
-                return Ok(process);
-            }
-            std::thread::sleep(Duration::from_millis(10)); // sleep: before trying again
-        }
-        Err(format!("{name} does not listen"))
+        let process = Process { name: name.into(), address, child, input: None, lines: lines_of(said) };
+        while !process.next_line()?.contains(ready) {}
+        Ok(process)
     }
 
     /// Sends a line and waits for the answer.
@@ -84,9 +72,12 @@ impl Process {
     }
 
     fn hear<T: DeserializeOwned>(&mut self) -> Result<T, String> {
-        let lines = self.lines.as_ref().ok_or("a server says nothing")?;
-        let line = lines.recv_timeout(PATIENCE).map_err(|error| format!("{}: {error}", self.name))?;
+        let line = self.next_line()?;
         serde_json::from_str(&line).map_err(|error| format!("{} says {line}: {error}", self.name))
+    }
+
+    fn next_line(&self) -> Result<String, String> {
+        self.lines.recv_timeout(PATIENCE).map_err(|error| format!("{}: {error}", self.name))
     }
 
     /// Seconds of processor time so far, in all threads.
@@ -103,6 +94,19 @@ impl Process {
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
         line.split_whitespace().next().and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1024
     }
+}
+
+/// The lines of an output, read as they come so that nobody is held up who writes them.
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 impl Drop for Process {

@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Bytes of the moment of sending, which every event carries somewhere.
@@ -30,8 +30,6 @@ pub enum Role {
         port: u16,
         /// The broker before it in the chain.
         upstream: Option<String>,
-        /// How many brokers stand before it; it is ready when it can reach them.
-        before: usize,
     },
     /// Publishes when told to.
     Publisher {
@@ -192,6 +190,8 @@ fn send_paced(sender: &mut impl Sender, start: u64, end: u64, rate: f64) -> u64 
 #[derive(Debug, Default)]
 pub struct Meter {
     state: Mutex<Counts>,
+    /// As many have come as somebody waits for.
+    reached: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -200,6 +200,8 @@ struct Counts {
     first: u64,
     last: u64,
     latencies: Vec<u32>,
+    /// How many somebody waits for.
+    awaited: Option<u64>,
 }
 
 impl Meter {
@@ -208,6 +210,9 @@ impl Meter {
         let mut counts = self.lock();
         let before = counts.events;
         counts.events += moments.len() as u64;
+        if counts.awaited.is_some_and(|awaited| counts.events >= awaited) {
+            self.reached.notify_one();
+        }
         // Reading the clock for each event would cost those most that are given them one by one.
         if moments.iter().all(|&moment| moment == 0)
             && before > 0
@@ -226,20 +231,17 @@ impl Meter {
 
     /// Waits for so many events, or for nothing more to come, and begins anew.
     fn collect(&self, events: u64) -> Arrived {
-        let mut seen = (0, nanoseconds());
-        loop {
-            let counts = self.lock();
-            let quiet = nanoseconds().saturating_sub(seen.1.max(counts.last));
-            if counts.events >= events || (counts.events == seen.0 && quiet > QUIET.as_nanos() as u64) {
+        let mut counts = self.lock();
+        counts.awaited = Some(events);
+        while counts.events < events {
+            let before = counts.events;
+            let (woken, wait) = self.reached.wait_timeout(counts, QUIET).unwrap_or_else(PoisonError::into_inner);
+            counts = woken;
+            if wait.timed_out() && counts.events == before {
                 break;
             }
-            if counts.events != seen.0 {
-                seen = (counts.events, nanoseconds());
-            }
-            drop(counts);
-            std::thread::sleep(Duration::from_millis(5)); // sleep: before looking again
         }
-        let mut counts = std::mem::take(&mut *self.lock());
+        let mut counts = std::mem::take(&mut *counts);
         counts.latencies.sort_unstable();
         let percentile = |share: f64| {
             let index = (counts.latencies.len() as f64 * share) as usize;
