@@ -1,9 +1,9 @@
 //! Leaves below a core: what holds for brokers holds for them, settled and through failovers.
 
-use crate::{ANSWER, assert_good, filter, network_with_leaves, settle};
+use crate::{ANSWER, calm, filter, network_with_leaves, settle, stormy};
 use enroute_broker::Reply;
 use enroute_filter::Event;
-use enroute_netsim::{Chaos, Leaves, LinkSettings, Shape, Traffic, World, seeded};
+use enroute_netsim::{Chaos, Leaves, LinkSettings, Shape, World, seeded};
 use std::time::Duration;
 
 fn numbered(number: i64) -> Event {
@@ -22,56 +22,15 @@ fn world(seed: u64) -> World {
     network_with_leaves(Shape::Ring, 4, uplinks, seed, link)
 }
 
-fn publish_in_turn(world: &mut World, seed: u64, events: usize) {
-    let mut traffic = Traffic::new(seeded(seed, "events"));
-    for number in 0..events {
-        world.publish(number % world.client_count(), &traffic.event());
-        world.run_for(Duration::from_micros(500));
-    }
-}
-
-fn finish(world: &mut World, seed: u64) {
-    world.run_for(Duration::from_secs(40));
-    settle(world, seed);
-    world.check_fresh();
-    assert_good(world, seed);
-    world.unsubscribe_all();
-    settle(world, seed);
-    world.check_empty();
-    assert_good(world, seed);
-}
-
 #[test]
 fn without_faults_all_comes_once_and_no_byte_goes_for_nothing() {
-    for seed in 0..12 {
-        let mut world = world(seed);
-        Chaos { actions: 300, gap_us: 20_000, ..Chaos::without_faults() }.run(&mut world, seed, 0);
-        settle(&mut world, seed);
-        publish_in_turn(&mut world, seed, 200);
-        settle(&mut world, seed);
-        let total = world.total();
-        assert_eq!(total.lost(), 0, "seed {seed}: lost without a fault: {total:?}");
-        assert!(total.received > 100, "seed {seed}: too little to show anything: {total:?}");
-        finish(&mut world, seed);
-    }
+    (0..12).for_each(|seed| calm(world(seed), seed));
 }
 
 #[test]
 fn with_faults_nothing_comes_twice_and_losses_are_explained() {
-    for seed in 100..112 {
-        let mut world = world(seed);
-        Chaos { actions: 500, gap_us: 60_000, cut: 8, heal: 10, ..Chaos::default() }.run(&mut world, seed, 0);
-        world.heal_all();
-        world.start_all();
-        settle(&mut world, seed);
-        let before = world.total();
-        publish_in_turn(&mut world, seed, 200);
-        settle(&mut world, seed);
-        let after = world.total();
-        assert_eq!(after.lost(), before.lost(), "seed {seed}: lost after the faults");
-        assert!(after.received > before.received, "seed {seed}: too little to show anything: {after:?}");
-        finish(&mut world, seed);
-    }
+    let chaos = Chaos { actions: 500, gap_us: 60_000, cut: 8, heal: 10, ..Chaos::default() };
+    (100..112).for_each(|seed| stormy(world(seed), seed, &chaos));
 }
 
 /// Places a subscription, and publishes elsewhere in the moment in which it is answered.

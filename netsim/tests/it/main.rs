@@ -8,7 +8,7 @@ mod scenarios;
 
 use enroute_broker::Config;
 use enroute_filter::Filter;
-use enroute_netsim::{Dial, LinkSettings, Settings, Shape, Topology, World, seeded};
+use enroute_netsim::{Chaos, Dial, LinkSettings, Settings, Shape, Topology, Traffic, World, seeded};
 use std::time::Duration;
 
 /// Longer than the longest pause between two attempts at anything.
@@ -68,6 +68,54 @@ fn assert_good(world: &World, seed: u64) {
     let (total, complaints) = (world.total(), world.complaints());
     let broken = total.missed + total.duplicates + total.wrong;
     assert!(broken == 0 && complaints.is_empty(), "seed {seed}: {total:?}\n{}", complaints.join("\n"));
+}
+
+/// Publishes from every client in turn.
+fn publish_in_turn(world: &mut World, seed: u64, events: usize) {
+    let mut traffic = Traffic::new(seeded(seed, "events"));
+    for number in 0..events {
+        world.publish(number % world.client_count(), &traffic.event());
+        world.run_for(Duration::from_micros(500));
+    }
+}
+
+/// After all that is kept for a while has run out: tables as a fresh build has them; then nobody subscribes: none.
+fn finish(world: &mut World, seed: u64) {
+    world.run_for(Duration::from_secs(40));
+    settle(world, seed);
+    world.check_fresh();
+    assert_good(world, seed);
+    world.unsubscribe_all();
+    settle(world, seed);
+    world.check_empty();
+    assert_good(world, seed);
+}
+
+/// Without faults everything that must come comes, over the shortest paths and no other links.
+fn calm(mut world: World, seed: u64) {
+    Chaos { actions: 300, gap_us: 20_000, ..Chaos::without_faults() }.run(&mut world, seed, 0);
+    settle(&mut world, seed);
+    publish_in_turn(&mut world, seed, 200);
+    settle(&mut world, seed);
+    let total = world.total();
+    assert_eq!(total.lost(), 0, "seed {seed}: lost without a fault: {total:?}");
+    assert!(total.received > 100, "seed {seed}: too little to show anything: {total:?}");
+    finish(&mut world, seed);
+}
+
+/// With faults nothing comes twice, what is lost is explained, and once the faults are over nothing is lost any more.
+fn stormy(mut world: World, seed: u64, chaos: &Chaos) {
+    chaos.run(&mut world, seed, 0);
+    world.heal_all();
+    world.start_all();
+    settle(&mut world, seed);
+    let before = world.total();
+    publish_in_turn(&mut world, seed, 200);
+    settle(&mut world, seed);
+    let after = world.total();
+    assert_eq!(after.lost(), before.lost(), "seed {seed}: lost after the faults");
+    assert!(after.received > before.received, "seed {seed}: too little to show anything: {after:?}");
+    finish(&mut world, seed);
 }
 
 fn filter(text: &str) -> Filter {
