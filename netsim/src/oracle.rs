@@ -11,10 +11,12 @@
 //! defect of the brokers. These explain it, and nothing else does:
 //!
 //! 1. the copy for that client's broker was under way on a link that broke, or in a broker that crashed; or a copy between a
-//!    leaf and its parent was, on whichever the client's broker depends;
+//!    leaf and its parent was, on whichever the client's broker may depend;
 //! 2. there was no path between the two brokers for some time of the event's life, or none from the broker that held the
 //!    copy ([`Paths`]);
 //! 3. the receipt said that the view of the publishing broker was not complete.
+//!
+//! Once the event has been at the client's broker, no fault explains its loss.
 
 mod hops;
 
@@ -70,7 +72,9 @@ struct Publication {
     flooding: u64,
     /// Brokers that it has come to over a link between a leaf and its parent.
     visited: BTreeSet<usize>,
-    /// Whether it was lost on its way up from a leaf, or may have been with a broker that crashed.
+    /// The broker that it last came up to from a leaf, unless it has gone on from there.
+    came_up_to: Option<usize>,
+    /// Whether it was lost on its way up from a leaf, or may have waited in a broker that crashed.
     lost_up: bool,
     /// Whether a copy was lost on its way down to a leaf.
     lost_down: bool,
@@ -274,6 +278,7 @@ impl Oracle {
             crossings: Vec::new(),
             flooding: 0,
             visited: BTreeSet::new(),
+            came_up_to: None,
             lost_up: false,
             lost_down: false,
         };
@@ -334,6 +339,7 @@ impl Oracle {
         };
         if let Some(publication) = self.moved(number, now) {
             publication.crossings.push([from.0, to]);
+            publication.came_up_to.take_if(|&mut at| at == from.0);
         }
     }
 
@@ -361,7 +367,7 @@ impl Oracle {
             self.touch(id, now);
         }
         for publication in self.publications.values_mut() {
-            if publication.visited.contains(&host) && now.since(publication.last_at) < HELD_AT_MOST {
+            if publication.came_up_to == Some(host) && now.since(publication.last_at) < HELD_AT_MOST {
                 publication.lost_up = true;
             }
         }
@@ -506,14 +512,17 @@ impl Oracle {
             // Of the core broker that the leaf hung off, which may be another one by now: any that did not arrive.
             true => self.custody.places(receipt.id).find(|&place| place != Place::Arrived),
         };
-        // What is lost on its way up is lost to all, on its way down to those below.
+        let was_here = home == publication.host
+            || publication.visited.contains(&home)
+            || self.custody.place(receipt.id, broker) == Some(Place::Arrived);
+        // What is lost on its way up is lost to all that it had not come to, on its way down to those below.
         let lost_below = publication.lost_up || (publication.lost_down && truth.leaves.contains(&home));
         let verdict = &mut self.verdicts[client];
-        if place == Some(Place::Lost) || lost_below {
+        if !was_here && (place == Some(Place::Lost) || lost_below) {
             verdict.lost_with_link += 1;
-        } else if !receipt.complete {
+        } else if !was_here && !receipt.complete {
             verdict.lost_incomplete += 1;
-        } else if !truth.had_path(publication, home, place) {
+        } else if !was_here && !truth.had_path(publication, home, place) {
             verdict.lost_without_path += 1;
         } else {
             verdict.missed += 1;

@@ -355,7 +355,7 @@ impl World {
             Channel::Events => other.events.arrive().map(|frame| {
                 match (uplink, side == 0 && ignored) {
                     (false, _) => self.oracle.arrived(me, &frame, self.now),
-                    (true, false) => self.oracle.hop_arrived(host, &frame, self.now),
+                    (true, false) => self.oracle.hop_arrived(host, side == 1, &frame, self.now),
                     (true, true) => self.oracle.hop_lost(false, &frame, self.now),
                 }
                 Input::Event { link, frame }

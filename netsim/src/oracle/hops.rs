@@ -14,14 +14,18 @@ impl Oracle {
         };
         if let Some(publication) = self.moved(number, now) {
             publication.crossings.push(hop);
+            publication.came_up_to.take_if(|&mut at| up && at == hop[0]);
         }
     }
 
     /// An event has come over a link between a leaf and its parent.
-    pub(crate) fn hop_arrived(&mut self, at: usize, frame: &EventFrame, now: Time) {
+    pub(crate) fn hop_arrived(&mut self, at: usize, up: bool, frame: &EventFrame, now: Time) {
         self.custody.hop_arrived(frame);
         if let Some(publication) = self.known(frame.id, now) {
             publication.visited.insert(at);
+            if up {
+                publication.came_up_to = Some(at);
+            }
         }
     }
 
@@ -39,6 +43,7 @@ impl Oracle {
             && let Some(place) = publication.crossings.iter().rposition(|hop| hop[0] == from)
         {
             publication.crossings.remove(place);
+            publication.came_up_to = Some(from);
         }
     }
 
