@@ -36,6 +36,8 @@ pub struct Broker {
     /// The sequence of the own link state, and when it was last flooded.
     pub(crate) link_state_sequence: u64,
     pub(crate) flooded_at: Option<Time>,
+    /// When a link that had been in use for some time last changed its cost.
+    pub(crate) cost_changed_at: Option<Time>,
     /// When this broker has had to jump above another that speaks under its name.
     pub(crate) jumps: VecDeque<Time>,
 
@@ -95,6 +97,7 @@ impl Broker {
             peers_tried: false,
             link_state_sequence: 0,
             flooded_at: None,
+            cost_changed_at: None,
             jumps: VecDeque::new(),
             channels: BTreeMap::new(),
             last_epoch: 0,
@@ -150,6 +153,11 @@ impl Broker {
         match input {
             Input::LinkUp { link, neighbour } => self.on_link_up(link, neighbour, out),
             Input::LinkDown { link, unsent } => self.on_link_down(link, unsent, out),
+            Input::RoundTrip { link, took } => self.on_round_trip(link, took),
+            Input::Addresses(addresses) => {
+                self.identity.addresses = addresses;
+                self.links_changed();
+            }
             Input::Message { link, message } => self.on_message(link, message, out),
             Input::Event { link, frame } => self.on_event(link, frame, out),
             Input::ClientConnected { client } => self.on_client_connected(client),

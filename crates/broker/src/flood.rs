@@ -35,12 +35,13 @@ impl Broker {
         self.unsettled.routes = true;
     }
 
-    /// Tells a change of the own links: a first one at once, those that follow soon after together.
+    /// Tells a change of the own links or addresses: a first one at once, those that follow soon after together.
     pub(crate) fn update_link_state(&mut self, out: &mut Vec<Output>) {
-        let unchanged = self
-            .topology
-            .link_state(self.identity.id)
-            .is_some_and(|told| told.starting == self.starting && told.links == self.links.listed());
+        let unchanged = self.topology.link_state(self.identity.id).is_some_and(|told| {
+            told.starting == self.starting
+                && told.links == self.links.listed()
+                && told.addresses == tellable(&self.identity.addresses)
+        });
         if unchanged {
             return;
         }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use enroute_filter::{Event, Filter};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything that can happen to a broker.
 #[derive(Clone, Debug)]
@@ -23,6 +24,15 @@ pub enum Input {
         /// Events given to this link of which no byte has gone to the transport, in order: they find another way.
         unsent: Vec<EventFrame>,
     },
+    /// Something has gone to the other end of a link and its answer has come back.
+    RoundTrip {
+        /// The link; one that is gone does not matter.
+        link: LinkId,
+        /// How long that took. The shortest of a minute counts, so that it need not have gone undisturbed.
+        took: Duration,
+    },
+    /// The broker can be reached at other addresses than before.
+    Addresses(Vec<String>),
     /// A control message has come.
     Message {
         /// Over this link.
@@ -90,7 +100,7 @@ pub struct Neighbour {
     pub dialled_by: BrokerId,
     /// Counts the dials of the one who dialled; of two connections dialled by one side the later wins.
     pub dial: u64,
-    /// The cost of the link, at least 1.
+    /// The cost of the link, at least 1, until a round trip is measured.
     pub cost: u32,
     /// The own incarnation as our hello on this connection told it ([`Broker::incarnation`](crate::Broker::incarnation) then).
     pub told_incarnation: u64,

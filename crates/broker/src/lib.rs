@@ -78,6 +78,7 @@ mod broker;
 mod channel;
 mod clients;
 mod config;
+mod cost;
 mod flood;
 mod forward;
 mod interest;
@@ -106,6 +107,7 @@ mod watch;
 
 pub use broker::Broker;
 pub use config::{Config, Identity};
+pub use cost::cost_of;
 pub use io::{CloseReason, Command, Delivery, Input, Interested, Neighbour, Notice, Output, Receipt, Refusal, Reply};
 pub use leaf_message::{Attach, Detach, LeafMessage, MAX_PATH};
 pub use message::{

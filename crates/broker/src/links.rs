@@ -5,9 +5,11 @@
 //! a broker has both, the two hold the same and it lists the link in its link state. The edge exists when both ends list it.
 
 use crate::broker::Broker;
+use crate::cost::{Cost, DAMPING, Effect};
 use crate::{BrokerId, CloseReason, EventFrame, Held, LinkEnd, LinkId, Message, Neighbour, Output, Role, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Records named in one part of an offer: far below the frame limit.
 const OFFER_PART: usize = 4_096;
@@ -17,6 +19,7 @@ const OFFER_PART: usize = 4_096;
 pub(crate) struct Link {
     pub(crate) neighbour: Neighbour,
     nonce: u64,
+    pub(crate) cost: Cost,
     offered: BTreeMap<BrokerId, (Version, Version)>,
     they_synced: bool,
     we_synced: bool,
@@ -34,8 +37,8 @@ pub(crate) struct LinkCounts {
 
 impl Link {
     fn new(neighbour: Neighbour, nonce: u64, in_sync: bool) -> Link {
-        let (offered, counts) = (BTreeMap::new(), LinkCounts::default());
-        Link { neighbour, nonce, offered, they_synced: in_sync, we_synced: in_sync, counts }
+        let (offered, counts, cost) = (BTreeMap::new(), LinkCounts::default(), Cost::new(neighbour.cost));
+        Link { neighbour, nonce, cost, offered, they_synced: in_sync, we_synced: in_sync, counts }
     }
 
     /// Whether both directions are in sync.
@@ -90,7 +93,7 @@ impl Links {
     pub(crate) fn listed(&self) -> Vec<LinkEnd> {
         let end = |(&neighbour, id): (&BrokerId, &LinkId)| {
             let link = self.links.get(id).filter(|link| link.in_sync())?;
-            Some(LinkEnd { neighbour, cost: link.neighbour.cost.max(1), nonce: link.nonce })
+            Some(LinkEnd { neighbour, cost: link.cost.get(), nonce: link.nonce })
         };
         self.by_neighbour.iter().filter_map(end).collect()
     }
@@ -145,7 +148,7 @@ impl Broker {
             return;
         }
         let broker = neighbour.broker;
-        let mut same_lives = false;
+        let (mut same_lives, mut cost) = (false, None);
         if let Some(older_id) = self.links.to(broker) {
             let older = &self.links.links[&older_id];
             if !newer_wins(&older.neighbour, &neighbour) {
@@ -156,15 +159,29 @@ impl Broker {
                 && older.neighbour.start_nonce == neighbour.start_nonce
                 && older.neighbour.told_incarnation == neighbour.told_incarnation
                 && older.in_sync();
-            self.links.remove(older_id);
+            cost = self.links.remove(older_id).filter(|_| same_lives).map(|older| older.cost);
             out.push(Output::CloseLink { link: older_id, reason: CloseReason::Duplicate });
         }
         let me = (self.identity.id, neighbour.told_incarnation, self.identity.start_nonce);
         let nonce = link_nonce([me, (broker, neighbour.incarnation, neighbour.start_nonce)]);
         // A link that replaces one between the same lives keeps its place in the tables: no link goes down for it.
-        self.links.links.insert(id, Link::new(neighbour, nonce, same_lives));
+        let mut link = Link::new(neighbour, nonce, same_lives);
+        link.cost = cost.unwrap_or(link.cost);
+        self.links.links.insert(id, link);
         self.links.by_neighbour.insert(broker, id);
         self.offer(id, out);
+        self.links_changed();
+    }
+
+    /// Takes in how long something took to the other end and back.
+    pub(crate) fn on_round_trip(&mut self, id: LinkId, took: Duration) {
+        let may_change = self.cost_changed_at.is_none_or(|at| self.now.since(at) >= DAMPING);
+        let Some(link) = self.links.get_mut(id) else { return };
+        match link.cost.measure(took, self.now, may_change) {
+            Effect::Same => return,
+            Effect::Known => {}
+            Effect::Changed => self.cost_changed_at = Some(self.now),
+        }
         self.links_changed();
     }
 

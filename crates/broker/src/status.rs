@@ -60,6 +60,8 @@ pub struct LinkStatus {
     pub peer_id: String,
     /// What this end says it costs.
     pub cost: u32,
+    /// The shortest round trip of the last minute, in microseconds; none if none has been measured.
+    pub round_trip_us: Option<u64>,
     /// Whether both directions are in sync, so that it carries events.
     pub in_sync: bool,
     /// Control messages sent.
@@ -201,7 +203,8 @@ impl Link {
             link: id.0,
             neighbour: self.neighbour.broker.to_string(),
             peer_id: self.neighbour.peer_id.to_string(),
-            cost: self.neighbour.cost.max(1),
+            cost: self.cost.get(),
+            round_trip_us: self.cost.round_trip(),
             in_sync: self.in_sync(),
             control_sent: self.counts.control_sent,
             control_received: self.counts.control_received,

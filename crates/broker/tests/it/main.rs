@@ -1,5 +1,6 @@
 //! The protocol core as its driver sees it.
 
+mod costs;
 mod invariants;
 mod leaves;
 mod transcript;

@@ -330,6 +330,11 @@ impl World {
         self.inboxes.get(&(broker, ClientId(client))).map_or(&[], |inbox| &inbox.deliveries)
     }
 
+    /// What a broker says of itself.
+    pub(crate) fn status(&mut self, broker: BrokerId) -> Status {
+        self.brokers.get_mut(&broker).expect("it runs").status()
+    }
+
     /// A line of brokers, linked and settled.
     pub(crate) fn line(&mut self, length: usize) -> Vec<BrokerId> {
         let brokers: Vec<BrokerId> = (0..length).map(|index| self.start(&format!("b{index}"))).collect();
