@@ -29,6 +29,9 @@ pub struct Identity {
 pub struct Config {
     /// Whether this is a leaf broker: it hangs off one uplink at a time and has no links to core brokers else.
     pub leaf: bool,
+    /// Whether links cost what their measured round trips say. Otherwise each costs what its driver says, and where that is the
+    /// same for all, paths are those with the fewest links.
+    pub measured: bool,
     /// How long after the start the broker counts as starting at most.
     pub starting: Duration,
     /// How long an unreachable broker keeps its interest.
@@ -90,6 +93,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             leaf: false,
+            measured: true,
             starting: Duration::from_secs(2),
             grace: Duration::from_secs(60),
             publish_wait: Duration::from_secs(5),

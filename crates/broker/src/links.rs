@@ -176,7 +176,7 @@ impl Broker {
     /// Takes in how long something took to the other end and back.
     pub(crate) fn on_round_trip(&mut self, id: LinkId, took: Duration) {
         let may_change = self.cost_changed_at.is_none_or(|at| self.now.since(at) >= DAMPING);
-        let Some(link) = self.links.get_mut(id) else { return };
+        let Some(link) = self.links.get_mut(id).filter(|_| self.config.measured) else { return };
         match link.cost.measure(took, self.now, may_change) {
             Effect::Same => return,
             Effect::Known => {}

@@ -125,6 +125,17 @@ fn a_link_that_replaces_another_between_the_same_lives_keeps_its_cost() {
 }
 
 #[test]
+fn who_does_not_measure_goes_by_what_is_said() {
+    let mut world = World::new();
+    world.config = Config { measured: false, ..Config::default() };
+    let line = world.line(2);
+    let link = world.status(line[0]).links[0].link;
+    world.input(line[0], Input::RoundTrip { link: LinkId(link), took: Duration::from_millis(50) });
+    let status = world.status(line[0]);
+    assert_eq!((status.links[0].cost, status.links[0].round_trip_us), (1, None));
+}
+
+#[test]
 fn new_addresses_are_told_to_all() {
     let mut world = World::new();
     let line = world.line(3);
