@@ -1,4 +1,5 @@
-//! Three brokers in a line: what is published at one end reaches a subscriber at the other, and nobody else.
+//! Three brokers: what is published at one of them reaches a subscriber at another, and nobody else. Each knows the address of one
+//! other; further links they make by themselves.
 //!
 //! `cargo run -p enroute-examples --bin three_nodes`
 

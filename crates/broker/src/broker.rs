@@ -17,9 +17,12 @@ use crate::topology::Topology;
 use crate::uplink::Uplink;
 use crate::waits::Waits;
 use crate::watch::Watches;
-use crate::{BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, Message, Output, Time};
+use crate::{
+    BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, LinkState, Message, Output, Time,
+};
 use enroute_matcher::Owner;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// A broker without sockets, clock or randomness of its own: see [`Broker::handle`].
 pub struct Broker {
@@ -136,6 +139,15 @@ impl Broker {
     /// The present incarnation, for hellos; it may grow while the broker lives.
     pub fn incarnation(&self) -> u64 {
         self.identity.incarnation
+    }
+
+    /// The link states of all brokers that are known, this one among them, in order of their ids, each with whether there is a path
+    /// to it. A driver that chooses neighbours by itself chooses from these.
+    pub fn members(&self) -> impl Iterator<Item = (&Arc<LinkState>, bool)> {
+        let me = self.identity.id;
+        self.topology
+            .link_states()
+            .map(move |record| (record, record.origin == me || self.topology.route(record.origin).is_some()))
     }
 
     /// When [`Input::Timer`] is wanted next, if nothing else happens before.

@@ -12,6 +12,8 @@
 //! list the link only when both directions are in sync; a link exists when both its ends list it, speaking of the same
 //! lives of the two. Every broker computes shortest paths over the links that exist. Costs are compared first and then a sum of
 //! hashes that leaves no ties, so that all agree on each path, in either direction and in its parts.
+//! A link costs the round trip that its driver measures, to the nearest power of two milliseconds, and seldom changes that
+//! ([`Input::RoundTrip`]).
 //!
 //! **Scopes** say who publishes what. A broker floods, in a [`ScopeRecord`] of its own version, the roots of the covering
 //! forest over its clients' advertisements; "anything" once a client publishes without having advertised; "nobody" otherwise.

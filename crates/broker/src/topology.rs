@@ -150,6 +150,11 @@ impl Topology {
         records.flat_map(|record| record.links.iter().map(|link| link.neighbour))
     }
 
+    /// All link states that are held, the own one among them.
+    pub(crate) fn link_states(&self) -> impl Iterator<Item = &Arc<LinkState>> {
+        self.link_states.values()
+    }
+
     /// All brokers of which a link state is held, oneself among them.
     pub(crate) fn brokers(&self) -> impl Iterator<Item = BrokerId> {
         self.link_states.keys().copied()

@@ -19,8 +19,8 @@ mod connector;
 
 pub use builder::{Builder, connect};
 pub use enroute_session::{
-    Client, ClientError, ClientStatus, Delivery, LinkQueueStatus, NodeStatus, Notice, Options, PeerStatus, Publication,
-    RefusedStatus, SlowSubscriber, Subscribed,
+    Client, ClientError, ClientStatus, Delivery, LinkQueueStatus, LinkReason, MemberStatus, NodeStatus, Notice,
+    Options, PeerStatus, Publication, RefusedStatus, SlowSubscriber, Subscribed,
 };
 pub use libp2p::identity::Keypair;
 pub use libp2p::{Multiaddr, PeerId};

@@ -6,7 +6,7 @@ use crate::identity::{self, DataDir};
 use crate::node::StopReason;
 use crate::swarm::{Acceptors, SwarmTask, add_address};
 use crate::transport::{self, Behaviour};
-use crate::{Node, NodeConfig, NodeError};
+use crate::{Node, NodeConfig, NodeError, mesh};
 use enroute_broker::{Broker, Config, Identity, Time};
 use futures::StreamExt;
 use libp2p::core::transport::ListenerId;
@@ -54,6 +54,14 @@ impl NodeBuilder {
     #[must_use]
     pub fn peer(mut self, address: Multiaddr) -> NodeBuilder {
         self.config.peers.push(address);
+        self
+    }
+
+    /// Whether a core broker chooses further neighbours by itself among the members of the network that it has joined; with
+    /// `false` it keeps links to the peers that were named and dials no others.
+    #[must_use]
+    pub fn mesh(mut self, mesh: bool) -> NodeBuilder {
+        self.config.mesh = mesh;
         self
     }
 
@@ -140,6 +148,9 @@ impl NodeBuilder {
         acceptors.spawn(&context);
         let over = CancellationToken::new();
         let swarm_task = SwarmTask::new(context.clone(), swarm, streams);
+        if context.mesh().is_some() {
+            context.spawn(mesh::watch(context.clone()));
+        }
         let swarm_task = tokio::spawn(swarm_task.run(swarm_commands, over.clone()));
         let (finished_sender, finished) = watch::channel(None);
         tokio::spawn(finish(context.clone(), reason, swarm_task, over, finished_sender));
@@ -173,7 +184,7 @@ fn identity_of(context: &Context, incarnation: u64) -> Identity {
         peer_id: context.peer.to_string().into(),
         incarnation,
         start_nonce: context.start_nonce,
-        addresses: context.addresses().iter().map(ToString::to_string).collect(),
+        addresses: context.told_addresses(),
     }
 }
 

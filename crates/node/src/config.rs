@@ -24,8 +24,19 @@ pub struct NodeConfig {
     /// Multiaddresses at which brokers and clients are accepted, such as `/ip4/0.0.0.0/tcp/7440`. Default: none, a node
     /// that only dials.
     pub listen: Vec<Multiaddr>,
-    /// Brokers to keep a link to, with or without `/p2p/ID` at the end; with it, nobody else is accepted there. Default: none.
+    /// Addresses to tell others beside those at which it listens: what a forwarded port or a name makes of them. Default: none.
+    pub announce: Vec<Multiaddr>,
+    /// Brokers to keep a link to, with or without `/p2p/ID` at the end; with it, nobody else is accepted there. One member of a
+    /// network is enough to join it. Default: none.
     pub peers: Vec<Multiaddr>,
+    /// Whether the broker, once it knows members of the network, chooses further neighbours among them by itself, gives some up
+    /// that it has not been told of, and refuses links when it has enough. Otherwise it has links to `peers`, and to whoever
+    /// dials it. A leaf broker never chooses. Default: true.
+    pub mesh: bool,
+    /// The links to other core brokers that it looks for at least. Default: 3.
+    pub min_links: usize,
+    /// The most such links that it keeps, but for configured ones and those without which there is no path. Default: 8.
+    pub max_links: usize,
     /// Makes this a leaf broker, which hangs off one of these brokers at a time, be it a core broker or a leaf broker itself:
     /// the first that takes it in, then the next one when that is lost. With or without `/p2p/ID` at the end. Default: none, a core
     /// broker.
@@ -62,7 +73,11 @@ impl Default for NodeConfig {
     fn default() -> NodeConfig {
         NodeConfig {
             listen: Vec::new(),
+            announce: Vec::new(),
             peers: Vec::new(),
+            mesh: true,
+            min_links: 3,
+            max_links: 8,
             leaf: Vec::new(),
             data_dir: None,
             allow: Vec::new(),
@@ -103,6 +118,13 @@ impl NodeConfig {
         if !self.leaf.is_empty() && !self.peers.is_empty() {
             let text = "a leaf broker (`leaf`) has no peers: it hangs off one uplink, and is linked to nobody else";
             return Err(NodeError::Config(text.into()));
+        }
+        // The core takes no more links than the upper end.
+        if self.min_links < 1 || self.min_links > self.max_links || self.max_links > 1_000 {
+            let (min, max) = (self.min_links, self.max_links);
+            return Err(NodeError::Config(format!(
+                "min_links is {min} and max_links {max}, not 1 <= min <= max <= 1000"
+            )));
         }
         let bounds = [
             ("link_control_bytes", self.link_control_bytes, 2 << 20),
@@ -158,6 +180,10 @@ mod tests {
             ("slow_subscriber = 'explode'", "slow_subscriber"),
             ("leaf = ['/ip4/192.0.2.1/tcp/1']\npeers = ['/ip4/192.0.2.2/tcp/1']", "leaf"),
             ("full_link = 'explode'", "full_link"),
+            ("min_links = 9", "min_links"),
+            ("min_links = 0", "min_links"),
+            ("max_links = 5000", "max_links"),
+            ("announce = ['here']", "announce"),
         ] {
             let error = NodeConfig::from_toml(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

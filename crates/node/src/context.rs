@@ -2,10 +2,12 @@
 
 use crate::NodeConfig;
 use crate::event_loop::{ControlInput, Traffic};
-use crate::swarm::SwarmCommand;
+use crate::mesh::Bounds;
+use crate::swarm::{DialStatus, SwarmCommand};
 use enroute_broker::{BrokerId, ClientId, LinkId, Role, WatchId};
 use enroute_session::{NodeStatus, RefusedStatus};
 use enroute_wire::{BROKER_VERSIONS, Hello, ShortText};
+use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -43,6 +45,8 @@ pub(crate) struct Context {
     pub(crate) swarm: mpsc::Sender<SwarmCommand>,
     pub(crate) addresses: Mutex<Vec<Multiaddr>>,
     pub(crate) clients: AtomicUsize,
+    /// Links to core brokers at present.
+    pub(crate) core_links: AtomicUsize,
     refused: Mutex<VecDeque<RefusedStatus>>,
     numbers: AtomicU64,
     /// All tasks but the swarm's.
@@ -88,6 +92,7 @@ impl Context {
             swarm,
             addresses: Mutex::default(),
             clients: AtomicUsize::new(0),
+            core_links: AtomicUsize::new(0),
             refused: Mutex::default(),
             numbers: AtomicU64::new(0),
             tasks: TaskTracker::new(),
@@ -133,7 +138,7 @@ impl Context {
     }
 
     /// How this broker introduces itself on a connection.
-    pub(crate) fn hello(&self, dialled_by: BrokerId, dial: u64, role: Role) -> Hello {
+    pub(crate) fn hello(&self, dialled_by: BrokerId, dial: u64, role: Role, spare: bool) -> Hello {
         Hello {
             versions: BROKER_VERSIONS,
             broker: self.broker,
@@ -143,12 +148,24 @@ impl Context {
             dial,
             software: ShortText::clip(SOFTWARE),
             role,
+            spare,
         }
     }
 
     /// Whether this is a leaf broker.
     pub(crate) fn is_leaf(&self) -> bool {
         !self.config.leaf.is_empty()
+    }
+
+    /// Between how many links this broker keeps by itself; none if it has only those that it is told of.
+    pub(crate) fn mesh(&self) -> Option<Bounds> {
+        let chooses = self.config.mesh && !self.is_leaf();
+        chooses.then_some(Bounds { min: self.config.min_links, max: self.config.max_links })
+    }
+
+    /// Whether there are as many links as this broker wants at most.
+    pub(crate) fn is_full(&self) -> bool {
+        self.mesh().is_some_and(|bounds| self.core_links.load(Ordering::Relaxed) >= bounds.max)
     }
 
     pub(crate) fn is_allowed(&self, peer: &PeerId) -> bool {
@@ -169,14 +186,25 @@ impl Context {
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The addresses to tell others, with the peer id.
+    pub(crate) fn told_addresses(&self) -> Vec<String> {
+        let with_id = |address: &Multiaddr| address.clone().with_p2p(self.peer).unwrap_or_else(|address| address);
+        let announced = self.config.announce.iter().map(with_id).collect();
+        worth_telling(announced, self.addresses()).iter().map(ToString::to_string).collect()
+    }
+
     /// The whole status; `None` once the node has stopped.
     pub(crate) async fn status(&self) -> Option<NodeStatus> {
         let (sender, answer) = oneshot::channel();
         self.control.send(ControlInput::Status(sender)).await.ok()?;
         let mut status = answer.await.ok()?;
         let (sender, answer) = oneshot::channel();
-        self.swarm.send(SwarmCommand::Peers(sender)).await.ok()?;
-        status.peers = answer.await.ok()?;
+        self.swarm.send(SwarmCommand::Status(sender)).await.ok()?;
+        let DialStatus { peers, members, reasons } = answer.await.ok()?;
+        (status.peers, status.members) = (peers, members);
+        for queue in &mut status.link_queues {
+            queue.reason = reasons.get(&queue.peer_id).copied().unwrap_or_default();
+        }
         status.software = SOFTWARE.into();
         status.addresses = self.addresses().iter().map(ToString::to_string).collect();
         status.refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
@@ -184,5 +212,53 @@ impl Context {
     }
 }
 
+/// Of the addresses at which a node listens, those that others can use, behind the announced ones. Loopback is of use only if
+/// there is nothing else, for brokers on one machine.
+fn worth_telling(announced: Vec<Multiaddr>, listening: Vec<Multiaddr>) -> Vec<Multiaddr> {
+    let (on_this_machine, elsewhere): (Vec<_>, Vec<_>) = listening.into_iter().partition(is_loopback);
+    let usable = elsewhere.into_iter().filter(|address| !is_link_local(address));
+    let told: Vec<Multiaddr> = announced.into_iter().chain(usable).collect();
+    if told.is_empty() { on_this_machine } else { told }
+}
+
+fn is_loopback(address: &Multiaddr) -> bool {
+    match address.iter().next() {
+        Some(Protocol::Ip4(ip)) => ip.is_loopback(),
+        Some(Protocol::Ip6(ip)) => ip.is_loopback(),
+        Some(_) | None => false,
+    }
+}
+
+/// Only with the name of the dialler's own interface could it be dialled.
+fn is_link_local(address: &Multiaddr) -> bool {
+    matches!(address.iter().next(), Some(Protocol::Ip6(ip)) if ip.is_unicast_link_local())
+}
+
 /// Shared by all tasks.
 pub(crate) type Shared = Arc<Context>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_told_only_if_there_is_nothing_else() {
+        let [loopback, loopback6] = ["/ip4/127.0.0.1/tcp/1", "/ip6/::1/tcp/1"];
+        let [network, link_local, name] = ["/ip4/192.0.2.1/tcp/1", "/ip6/fe80::1/tcp/1", "/dns4/example.org/tcp/1"];
+        let parse = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Multiaddr>>();
+        for (announced, listening, told) in [
+            (vec![], vec![loopback, loopback6], vec![loopback, loopback6]),
+            (vec![], vec![loopback, network, link_local, loopback6], vec![network]),
+            (vec![name], vec![loopback, network], vec![name, network]),
+            (vec![name], vec![loopback], vec![name]),
+            (vec![], vec![loopback, link_local], vec![loopback]),
+            (vec![], vec![], vec![]),
+        ] {
+            assert_eq!(
+                worth_telling(parse(&announced), parse(&listening)),
+                parse(&told),
+                "{announced:?} {listening:?}"
+            );
+        }
+    }
+}

@@ -4,15 +4,16 @@ use crate::clients::ClientEntry;
 use crate::context::Shared;
 use crate::identity::DataDir;
 use crate::link::Link;
+use crate::mesh::Known;
 use crate::node::StopReason;
 use crate::outbox::Put;
 use enroute_broker::{
-    Broker, BrokerId, ClientId, CloseReason, Command, EventFrame, Input, Interested, LeafMessage, LinkId, Message,
-    Output, RequestId, Time, WatchId,
+    Broker, BrokerId, ClientId, CloseReason, Command, EventFrame, Input, Interested, LeafMessage, LinkId, LinkState,
+    Message, Output, RequestId, Time, WatchId,
 };
 use enroute_filter::{Event, Filter};
 use enroute_session::NodeStatus;
-use enroute_wire::Goodbye;
+use enroute_wire::{Goodbye, ShortText};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,6 +35,17 @@ pub(crate) enum ControlInput {
         link: LinkId,
         message: Message,
     },
+    /// Something has gone to a neighbour and come back.
+    RoundTrip {
+        neighbour: BrokerId,
+        took: Duration,
+    },
+    /// The addresses to tell others are other ones now.
+    Addresses(Vec<String>),
+    /// What is known of all brokers.
+    Known(oneshot::Sender<Vec<Known>>),
+    /// There are links enough without the one to this neighbour.
+    Drop(BrokerId),
     ClientConnected(Arc<ClientEntry>),
     PeersTried,
     Status(oneshot::Sender<NodeStatus>),
@@ -167,6 +179,18 @@ impl EventLoop {
                 self.links.insert(link.id, link);
                 self.handle(input);
             }
+            ControlInput::RoundTrip { neighbour, took } => {
+                let to_it = |link: &&Arc<Link>| link.neighbour.broker == neighbour;
+                let links: Vec<LinkId> = self.links.values().filter(to_it).map(|link| link.id).collect();
+                links.into_iter().for_each(|link| self.handle(Input::RoundTrip { link, took }));
+            }
+            ControlInput::Addresses(addresses) => self.handle(Input::Addresses(addresses)),
+            ControlInput::Known(answer) => {
+                let known = |(record, reachable): (&Arc<LinkState>, bool)| Known { record: record.clone(), reachable };
+                // Whoever has stopped waiting does not mind.
+                let _ = answer.send(self.broker.members().map(known).collect());
+            }
+            ControlInput::Drop(neighbour) => self.drop_link(neighbour),
             ControlInput::Message { link, message } => self.on_message(link, message),
             ControlInput::ClientConnected(entry) => {
                 let client = entry.id;
@@ -394,6 +418,19 @@ impl EventLoop {
         self.closing.insert(link, closed);
     }
 
+    /// Closes a link that can be spared; what waits for it goes other ways.
+    fn drop_link(&mut self, neighbour: BrokerId) {
+        let Some(dropped) = self.links.values().find(|link| link.neighbour.broker == neighbour).cloned() else {
+            return;
+        };
+        tracing::info!(link = dropped.id.0, %neighbour, "dropping a link: there are enough without it");
+        dropped.close(Goodbye::Other(ShortText::clip("it has enough links, and there are other paths")));
+        let unsent = dropped.take_unsent();
+        self.links.remove(&dropped.id);
+        self.handle(Input::LinkDown { link: dropped.id, unsent });
+        self.closing.insert(dropped.id, dropped);
+    }
+
     /// Stored before anybody hears of it: nothing is awaited between the core's decision and this.
     fn store_incarnation(&self, incarnation: u64) {
         if let Some(data_dir) = &self.data_dir
@@ -435,6 +472,10 @@ impl EventLoop {
                 self.clients.insert(entry.id, entry);
             }
             ControlInput::Message { .. }
+            | ControlInput::RoundTrip { .. }
+            | ControlInput::Addresses(_)
+            | ControlInput::Known(_)
+            | ControlInput::Drop(_)
             | ControlInput::PeersTried
             | ControlInput::Status(_)
             | ControlInput::Interested { .. }

@@ -17,7 +17,7 @@ use libp2p::{PeerId, Stream, StreamProtocol};
 use libp2p_stream::{Control, OpenStreamError};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt};
@@ -29,7 +29,7 @@ const TRIES: u32 = 9;
 /// The longest wait before the second try; it doubles with each. Chance decides how much of it is waited, which spreads those
 /// that have lost theirs to each other.
 const RETRY: Duration = Duration::from_millis(10);
-/// What every link costs.
+/// What a link costs until the way has been measured.
 const COST: u32 = 1;
 
 /// Frames over a whole stream.
@@ -41,6 +41,8 @@ pub(crate) struct Established {
     pub(crate) neighbour: Neighbour,
     pub(crate) software: String,
     pub(crate) dialled: bool,
+    /// How long a hello took to be answered, the faster of the two, if this side has dialled.
+    pub(crate) round_trip: Option<Duration>,
     pub(crate) control: StreamFrames,
     pub(crate) data: StreamFrames,
 }
@@ -51,6 +53,9 @@ pub(crate) enum HandshakeError {
     /// The other side does not want this broker.
     #[error("refused by the other side: {0}")]
     RefusedUs(String),
+    /// The other side has enough links, and this broker can do without one to it.
+    #[error("refused by the other side: {0}")]
+    Full(String),
     /// This side does not want the other.
     #[error("{}", .0.text)]
     RefusedThem(HelloRefused),
@@ -90,19 +95,27 @@ impl AwaitedStreams {
     }
 }
 
-/// The dialling side.
-pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) -> Result<Established, HandshakeError> {
+/// The dialling side. `spare` says whether there is another path to the other side.
+pub(crate) async fn dial(
+    context: &Shared,
+    streams: &mut Control,
+    peer: PeerId,
+    spare: bool,
+) -> Result<Established, HandshakeError> {
     if !context.is_allowed(&peer) {
         let text = format!("peer {peer} is not on the allow-list");
         return Err(HandshakeError::RefusedThem(HelloRefused::new(RefusalCode::NotAllowed, text)));
     }
     let (role, expected) = if context.is_leaf() { (Role::Leaf, Role::Parent) } else { (Role::Core, Role::Core) };
-    let hello = context.hello(context.broker, context.next_dial(), role);
+    let hello = context.hello(context.broker, context.next_dial(), role, spare);
     let (dialled_by, dial, told) = (hello.dialled_by, hello.dial, hello.incarnation);
     let first = encode(&ControlFrame::Hello(hello))?;
-    let (control, frame) = open(streams, peer, BROKER_PROTOCOL, Traffic::Control, &first).await?;
+    let (control, frame, round_trip) = open(streams, peer, BROKER_PROTOCOL, Traffic::Control, &first).await?;
     let answer = match in_protocol(ControlFrame::decode(&frame))? {
         ControlFrame::HelloAck(HelloAck { hello, .. }) => hello,
+        ControlFrame::HelloRefused(HelloRefused { code: RefusalCode::Busy, text }) => {
+            return Err(HandshakeError::Full(text.to_string()));
+        }
         ControlFrame::HelloRefused(refused) => return Err(HandshakeError::RefusedUs(refused.text.to_string())),
         ControlFrame::Goodbye(goodbye) => return Err(HandshakeError::RefusedUs(goodbye.to_string())),
         ControlFrame::Hello(_) | ControlFrame::Message(_) | ControlFrame::KeepAlive => {
@@ -119,7 +132,7 @@ pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) 
     let hello = DataHello { dialled_by, dial };
     let mut first = BytesMut::new();
     in_protocol(DataFrame::Hello(hello).encode(&mut first))?;
-    let (data, frame) = open(streams, peer, EVENT_PROTOCOL, Traffic::Data, &first).await?;
+    let (data, frame, second) = open(streams, peer, EVENT_PROTOCOL, Traffic::Data, &first).await?;
     if in_protocol(DataFrame::decode(&frame))? != DataFrame::Hello(hello) {
         return Err(HandshakeError::Protocol(
             "its data stream begins with something else than this link's name".into(),
@@ -127,18 +140,19 @@ pub(crate) async fn dial(context: &Shared, streams: &mut Control, peer: PeerId) 
     }
     let neighbour = neighbour(peer, &answer, told);
     let software = answer.software.to_string();
-    Ok(Established { peer, neighbour, software, dialled: true, control, data })
+    let round_trip = Some(round_trip.min(second));
+    Ok(Established { peer, neighbour, software, dialled: true, round_trip, control, data })
 }
 
-/// Opens a stream, sends its first frame and waits for the first one to come back. A stream that is lost without an answer
-/// is opened again.
+/// Opens a stream, sends its first frame and waits for the first one to come back; how long that took. A stream that is lost
+/// without an answer is opened again.
 async fn open(
     streams: &mut Control,
     peer: PeerId,
     protocol: &'static str,
     traffic: Traffic,
     first: &[u8],
-) -> Result<(StreamFrames, enroute_wire::Frame), HandshakeError> {
+) -> Result<(StreamFrames, enroute_wire::Frame, Duration), HandshakeError> {
     let mut last = HandshakeError::Timeout;
     for attempt in 0..TRIES {
         if attempt > 0 {
@@ -151,9 +165,10 @@ async fn open(
                 error => HandshakeError::Open(error.to_string()),
             })?;
             let mut frames = Frames::new(stream.compat(), traffic);
+            let sent = Instant::now();
             send(frames.get_mut(), first).await?;
             let frame = frames.next().await?.ok_or(HandshakeError::Ended)?;
-            Ok((frames, frame))
+            Ok((frames, frame, sent.elapsed()))
         });
         match tried.await {
             Err(_) => return Err(HandshakeError::Timeout),
@@ -183,7 +198,7 @@ pub(crate) async fn accept(
         }
     };
     let role = if hello.role == Role::Leaf { Role::Parent } else { Role::Core };
-    let own = context.hello(hello.dialled_by, hello.dial, role);
+    let own = context.hello(hello.dialled_by, hello.dial, role, false);
     let told = own.incarnation;
     let version = in_protocol(BROKER_VERSIONS.highest_common(hello.versions))?;
     let data = awaited.expect(peer, &hello);
@@ -191,7 +206,8 @@ pub(crate) async fn accept(
     let data = tokio::time::timeout(STEP * 2, data).await.map_err(|_| HandshakeError::Timeout)?;
     let data = data.map_err(|_| HandshakeError::Ended)?;
     let neighbour = neighbour(peer, &hello, told);
-    Ok(Established { peer, neighbour, software: hello.software.to_string(), dialled: false, control, data })
+    let software = hello.software.to_string();
+    Ok(Established { peer, neighbour, software, dialled: false, round_trip: None, control, data })
 }
 
 /// Hands a data stream that has come to the link it belongs to.
@@ -244,6 +260,12 @@ async fn read_hello(context: &Shared, peer: PeerId, control: &mut StreamFrames) 
         }
         Role::Parent => return refuse(RefusalCode::Unreadable, "nobody dials its leaves".into()),
         Role::Core | Role::Leaf => {}
+    }
+    if hello.role == Role::Core && hello.spare && context.is_full() {
+        return refuse(
+            RefusalCode::Busy,
+            format!("it has its {} links, and there are other paths", context.config.max_links),
+        );
     }
     if context.stopping.is_cancelled() {
         return refuse(RefusalCode::ShuttingDown, "it is shutting down".into());

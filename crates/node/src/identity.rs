@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `identity.key` | the ed25519 key in libp2p's protobuf encoding, readable by its owner only |
 //! | `incarnation` | the number of the present life, in decimal; replaced as a whole and synced before it is used |
+//! | `members` | members of the network and their addresses, one a line (`mesh/members.rs`); not needed, and replaced as a whole |
 //! | `lock` | locked while a node runs |
 
 use crate::NodeError;
@@ -71,7 +72,7 @@ impl DataDir {
             path: self.path.join(KEY),
             reason: format!("this kind of key cannot be stored: {e}"),
         })?;
-        self.replace(KEY, &bytes)
+        replace(&self.path, KEY, &bytes)
     }
 
     /// Begins a life: an incarnation above every earlier one, stored before it is returned.
@@ -95,32 +96,7 @@ impl DataDir {
 
     /// Stores an incarnation taken while running.
     pub(crate) fn store_incarnation(&self, incarnation: u64) -> Result<(), NodeError> {
-        self.replace(INCARNATION, format!("{incarnation}\n").as_bytes())
-    }
-
-    /// Replaces a file as a whole: a crash leaves either the old or the new one.
-    fn replace(&self, name: &str, content: &[u8]) -> Result<(), NodeError> {
-        let new = self.path.join(format!("{name}.new"));
-        let file = self.path.join(name);
-        let write = || -> io::Result<()> {
-            // What a crash may have left would keep its mode.
-            match fs::remove_file(&new) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut out = options.open(&new)?;
-            out.write_all(content)?;
-            out.sync_all()?;
-            fs::rename(&new, &file)?;
-            #[cfg(unix)]
-            File::open(&self.path)?.sync_all()?;
-            Ok(())
-        };
-        write().map_err(|source| failed("write", &file, source))
+        replace(&self.path, INCARNATION, format!("{incarnation}\n").as_bytes())
     }
 }
 
@@ -138,6 +114,31 @@ pub fn read_keypair(data_dir: &Path) -> Result<Option<Keypair>, NodeError> {
         Err(_) if bytes.is_empty() => Err(NodeError::Damaged { path, reason: "it is empty".into() }),
         Err(e) => Err(NodeError::Damaged { path, reason: format!("not a key: {e}") }),
     }
+}
+
+/// Replaces a file of a data directory as a whole: a crash leaves either the old or the new one.
+pub(crate) fn replace(data_dir: &Path, name: &str, content: &[u8]) -> Result<(), NodeError> {
+    let new = data_dir.join(format!("{name}.new"));
+    let file = data_dir.join(name);
+    let write = || -> io::Result<()> {
+        // What a crash may have left would keep its mode.
+        match fs::remove_file(&new) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut out = options.open(&new)?;
+        out.write_all(content)?;
+        out.sync_all()?;
+        fs::rename(&new, &file)?;
+        #[cfg(unix)]
+        File::open(data_dir)?.sync_all()?;
+        Ok(())
+    };
+    write().map_err(|source| failed("write", &file, source))
 }
 
 /// Milliseconds since 1970; what a life without a data directory takes as its incarnation.

@@ -27,6 +27,7 @@
 //! | task | what it does |
 //! | --- | --- |
 //! | swarm (`swarm.rs`) | listens, dials with backoff, tells whom it has reached |
+//! | mesh (`mesh/mod.rs`) | has the swarm's task decide, now and then, which links to make and to give up; remembers members |
 //! | three acceptors (`swarm.rs`) | take streams and give each a task; nothing else, as streams that come meanwhile are lost |
 //! | one for each handshake, then link (`handshake.rs`, `link.rs`) | hellos, then four tasks: read and write, control and events |
 //! | one for each client (`clients.rs`) | hello, then read requests, write answers and deliveries |
@@ -51,6 +52,7 @@ mod frames;
 mod handshake;
 mod identity;
 mod link;
+mod mesh;
 mod node;
 mod outbox;
 mod peers;
@@ -62,8 +64,8 @@ pub use builder::NodeBuilder;
 pub use config::{FullLink, NodeConfig};
 pub use enroute_broker::Interested;
 pub use enroute_session::{
-    Client, ClientError, ClientStatus, Delivery, LinkQueueStatus, NodeStatus, Notice, Options, PeerStatus, Publication,
-    RefusedStatus, SlowSubscriber, Subscribed,
+    Client, ClientError, ClientStatus, Delivery, LinkQueueStatus, LinkReason, MemberStatus, NodeStatus, Notice,
+    Options, PeerStatus, Publication, RefusedStatus, SlowSubscriber, Subscribed,
 };
 pub use error::NodeError;
 pub use identity::{DataDir, read_keypair};

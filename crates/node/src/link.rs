@@ -7,10 +7,10 @@ use crate::event_queue::EventQueue;
 use crate::frames::{Frames, FramesError, write};
 use crate::handshake::{Established, StreamFrames};
 use crate::outbox::Put;
-use crate::swarm::SwarmCommand;
+use crate::swarm::{SwarmCommand, Target};
 use bytes::BytesMut;
 use enroute_broker::{EventFrame, LinkId, Message, Neighbour, Role};
-use enroute_session::LinkQueueStatus;
+use enroute_session::{LinkQueueStatus, LinkReason};
 use enroute_wire::{ControlFrame, DataFrame, Goodbye, ShortText, WireError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -128,6 +128,7 @@ impl Link {
             peer_id: self.neighbour.peer_id.to_string(),
             software: self.software.clone(),
             dialled: self.dialled,
+            reason: LinkReason::default(),
             control_sent: get(&self.counts.control_sent),
             control_bytes_sent: get(&self.counts.control_bytes_sent),
             control_received: get(&self.counts.control_received),
@@ -143,9 +144,9 @@ impl Link {
     }
 }
 
-/// Runs a link from its hellos to its end. `entry` is that of the peer that was dialled for it, if this side dialled.
-pub(crate) async fn run(context: Shared, established: Established, entry: Option<usize>) {
-    let Established { peer, neighbour, software, dialled, control, data } = established;
+/// Runs a link from its hellos to its end. `target` is what was dialled for it, if this side dialled.
+pub(crate) async fn run(context: Shared, established: Established, target: Option<Target>) {
+    let Established { peer, neighbour, software, dialled, round_trip, control, data } = established;
     let config = &context.config;
     let link = Arc::new(Link {
         id: context.next_link(),
@@ -162,13 +163,19 @@ pub(crate) async fn run(context: Shared, established: Established, entry: Option
         if context.control.send(ControlInput::LinkUp(Arc::clone(&link))).await.is_err() {
             return;
         }
-        let role = link.neighbour.role;
+        let (role, neighbour) = (link.neighbour.role, link.neighbour.broker);
+        if let Some(took) = round_trip {
+            let _ = context.control.send(ControlInput::RoundTrip { neighbour, took }).await;
+        }
+        let core_links = usize::from(role == Role::Core);
+        context.core_links.fetch_add(core_links, Ordering::Relaxed);
         if role != Role::Leaf {
             // The swarm's task ends after this one.
-            let _ = context.swarm.send(SwarmCommand::LinkUp { peer, entry }).await;
+            let _ = context.swarm.send(SwarmCommand::LinkUp { peer, target }).await;
         }
         tracing::info!(%peer, dialled, "{} up", name_of(role));
         let (silent, reason) = serve(&context, &link, control, data).await;
+        context.core_links.fetch_sub(core_links, Ordering::Relaxed);
         tracing::info!(%peer, reason, "{} down", name_of(role));
         let _ = context.traffic.send(Traffic::LinkEnded(link.id)).await;
         // Nobody dials a leaf broker: it comes back by itself.

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
+/// How long a peer is left in peace that has enough links and can be reached over others.
+const FULL: Duration = Duration::from_secs(60);
 /// An uplink that is gone before this has not proven itself: it may have refused to take the leaf in.
 const PROVEN: Duration = Duration::from_secs(5);
 
@@ -127,8 +129,23 @@ impl Peers {
         }
         entry.tried = true;
         entry.last_error = Some(error);
-        entry.state = State::Waiting(now + retry_after(entry.failures, jitter));
+        entry.state = State::Waiting(now + retry_after(FIRST_RETRY, LAST_RETRY, entry.failures, jitter));
         entry.failures = entry.failures.saturating_add(1);
+    }
+
+    /// The broker there has enough links and is within reach over others: there is no hurry.
+    pub(crate) fn full(&mut self, entry: usize, error: String, now: Instant, jitter: f64) {
+        let Some(entry) = self.entries.get_mut(entry) else { return };
+        tracing::info!(address = %entry.address, error, "a peer has no room for a link; there are other paths to it");
+        entry.tried = true;
+        entry.last_error = Some(error);
+        entry.state = State::Waiting(now + retry_after(FULL, FULL, 0, jitter));
+    }
+
+    /// The peers that there are links to, and whether each is there because it was named.
+    pub(crate) fn linked(&self) -> BTreeMap<PeerId, bool> {
+        let named = |peer: PeerId| self.entries.iter().any(|entry| entry.peer == Some(peer));
+        self.links.keys().map(|&peer| (peer, named(peer))).collect()
     }
 
     /// There is this node itself.
@@ -175,7 +192,7 @@ impl Peers {
             let unproven = self.one_is_enough && entry.reached.is_some_and(|at| now < at + PROVEN);
             let failures = if unproven { entry.failures } else { 0 };
             if let State::Waiting(at) = &mut entry.state {
-                *at = now + retry_after(failures, jitter);
+                *at = now + retry_after(FIRST_RETRY, LAST_RETRY, failures, jitter);
             }
             entry.failures = failures + u32::from(unproven);
         }
@@ -213,9 +230,9 @@ pub(crate) fn peer_of(address: &Multiaddr) -> Option<PeerId> {
     }
 }
 
-/// Doubles with each failure; half of it is left to chance, so that a crowd does not come back as a crowd.
-fn retry_after(failures: u32, jitter: f64) -> Duration {
-    let full = FIRST_RETRY.saturating_mul(1 << failures.min(16)).min(LAST_RETRY);
+/// From the first to the last wait, doubled with each failure; half of it is left to chance, so that a crowd does not come back as a crowd.
+pub(crate) fn retry_after(first: Duration, last: Duration, failures: u32, jitter: f64) -> Duration {
+    let full = first.saturating_mul(1 << failures.min(16)).min(last);
     full.mul_f64(0.5 + 0.5 * jitter.clamp(0.0, 1.0))
 }
 
@@ -231,7 +248,7 @@ mod tests {
     fn retries_are_spaced_out_and_bounded() {
         let mut before = Duration::ZERO;
         for failures in 0..40 {
-            let (least, most) = (retry_after(failures, 0.0), retry_after(failures, 1.0));
+            let [least, most] = [0.0, 1.0].map(|jitter| retry_after(FIRST_RETRY, LAST_RETRY, failures, jitter));
             assert!(least * 2 == most && most <= LAST_RETRY && most >= before, "{failures}: {least:?} {most:?}");
             before = most;
         }
@@ -250,6 +267,17 @@ mod tests {
         assert!(peers.all_tried() && peers.take_due(now).is_empty());
         assert_eq!(peers.next_due(), Some(now + FIRST_RETRY));
         assert_eq!(peers.take_due(now + FIRST_RETRY).len(), 1);
+    }
+
+    #[test]
+    fn a_peer_without_room_is_left_in_peace_for_a_while() {
+        let now = Instant::now();
+        let mut peers = Peers::default();
+        peers.add(address(1), now);
+        peers.take_due(now);
+        peers.full(0, "it has its 8 links".into(), now, 1.0);
+        assert!(peers.all_tried());
+        assert_eq!(peers.next_due(), Some(now + FULL));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use crate::context::Shared;
 use crate::event_loop::ControlInput;
 use crate::handshake::{self, AwaitedStreams, HandshakeError};
+use crate::mesh::{Action, Known, Mesh, Purpose};
 use crate::peers::{Peers, peer_of};
 use crate::transport::{Behaviour, BehaviourEvent};
 use crate::{clients, link};
-use enroute_session::PeerStatus;
+use enroute_broker::BrokerId;
+use enroute_session::{LinkReason, MemberStatus, PeerStatus};
 use enroute_wire::{BROKER_PROTOCOL, CLIENT_PROTOCOL, EVENT_PROTOCOL};
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
@@ -14,7 +16,9 @@ use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm, ping};
 use libp2p_stream::{AlreadyRegistered, Control, IncomingStreams};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::compat::FuturesAsyncReadCompatExt;
@@ -27,14 +31,34 @@ const HANDSHAKES: usize = 512;
 pub(crate) enum SwarmCommand {
     /// Keep a link to whoever is there.
     Connect(Multiaddr),
-    /// A link stands; `entry` is what was dialled for it, if this side dialled.
-    LinkUp { peer: PeerId, entry: Option<usize> },
+    /// A link stands; `target` is what was dialled for it, if this side dialled.
+    LinkUp { peer: PeerId, target: Option<Target> },
     /// A link is gone.
     LinkDown { peer: PeerId, reason: String, silent: bool },
-    /// What was dialled has not become a link.
-    DialFailed { entry: usize, reason: String },
+    /// What was dialled has not become a link; if because there is no room, there are other paths to it.
+    DialFailed { target: Target, reason: String, full: bool },
+    /// What is known of all brokers, to choose neighbours from; answered with the text of the file of members if that is another
+    /// one now.
+    Look { known: Vec<Known>, remember: oneshot::Sender<Option<String>> },
     /// For the status.
-    Peers(oneshot::Sender<Vec<PeerStatus>>),
+    Status(oneshot::Sender<DialStatus>),
+}
+
+/// What a dial is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// One of the addresses to keep a link to.
+    Peer(usize),
+    /// A member that this broker has chosen.
+    Member(BrokerId),
+}
+
+/// The status, as far as this task knows it.
+pub(crate) struct DialStatus {
+    pub(crate) peers: Vec<PeerStatus>,
+    pub(crate) members: Vec<MemberStatus>,
+    /// Why there are links, by peer id.
+    pub(crate) reasons: BTreeMap<String, LinkReason>,
 }
 
 /// The protocols of brokers and clients, before anybody can open a stream.
@@ -110,6 +134,7 @@ fn report(context: &Shared, peer: PeerId, error: &HandshakeError) {
             tracing::warn!(%peer, %error, "broker refused");
             context.note_refusal(peer.to_string(), error.to_string());
         }
+        HandshakeError::Full(_) => tracing::debug!(%peer, %error, "no link"),
         HandshakeError::RefusedUs(_) | HandshakeError::NoBroker(_) => tracing::warn!(%peer, %error, "no link"),
         HandshakeError::Frames(crate::frames::FramesError::Wire(_)) => {
             tracing::warn!(%peer, %error, "the peer sent what cannot be read");
@@ -127,16 +152,22 @@ pub(crate) struct SwarmTask {
     swarm: Swarm<Behaviour>,
     streams: Control,
     peers: Peers,
+    /// None if this broker has only links that it is told of.
+    mesh: Option<Mesh>,
+    /// The last round trip on any connection to a peer, as long as there is one.
+    round_trips: HashMap<PeerId, Duration>,
     told_tried: bool,
 }
 
 impl SwarmTask {
     pub(crate) fn new(context: Shared, swarm: Swarm<Behaviour>, streams: Control) -> SwarmTask {
         let mut peers = if context.is_leaf() { Peers::uplinks() } else { Peers::default() };
+        let now = Instant::now();
         for address in context.config.peers.iter().chain(&context.config.leaf) {
-            peers.add(address.clone(), Instant::now());
+            peers.add(address.clone(), now);
         }
-        SwarmTask { context, swarm, streams, peers, told_tried: false }
+        let mesh = context.mesh().map(|bounds| Mesh::new(&context, bounds, now, rand::random()));
+        SwarmTask { context, swarm, streams, peers, mesh, round_trips: HashMap::new(), told_tried: false }
     }
 
     /// Runs until `over`: longer than all others, whose streams live by this.
@@ -181,9 +212,11 @@ impl SwarmTask {
         }
     }
 
-    /// Publications wait until each configured peer has been tried.
+    /// Publications wait until each configured peer has been tried and there is a link, or all else that is remembered has been
+    /// tried too.
     fn tell_when_tried(&mut self) {
-        if !self.told_tried && self.peers.all_tried() {
+        let joined = !self.peers.linked().is_empty() || self.mesh.as_ref().is_none_or(Mesh::all_tried);
+        if !self.told_tried && joined && self.peers.all_tried() {
             self.told_tried = true;
             let context = self.context.clone();
             self.context.spawn(async move {
@@ -196,9 +229,12 @@ impl SwarmTask {
         match event {
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
                 tracing::debug!(peer = %peer_id, %connection_id, address = %endpoint.get_remote_address(), "connection");
-                if let (Some(entry), ConnectedPoint::Dialer { .. }) = (self.peers.dialled(connection_id), endpoint) {
-                    self.say_hello(entry, peer_id);
+                if let ConnectedPoint::Dialer { .. } = endpoint {
+                    self.on_dialled(connection_id, peer_id);
                 }
+            }
+            SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
+                self.round_trips.remove(&peer_id);
             }
             SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => {
                 self.on_dial_error(connection_id, &error)
@@ -206,15 +242,21 @@ impl SwarmTask {
             SwarmEvent::NewListenAddr { address, .. } => {
                 tracing::info!(%address, "listening");
                 add_address(&self.context, address);
+                self.tell_addresses();
             }
             SwarmEvent::ExpiredListenAddr { address, .. } => {
                 let address = with_own_id(&self.context, address);
                 tracing::warn!(%address, "no longer listening");
                 let mut addresses = self.context.addresses.lock().unwrap_or_else(PoisonError::into_inner);
                 addresses.retain(|other| *other != address);
+                drop(addresses);
+                self.tell_addresses();
             }
             SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "listener"),
             SwarmEvent::IncomingConnectionError { error, .. } => tracing::debug!(%error, "incoming connection"),
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { connection, result: Ok(took), peer })) => {
+                self.on_round_trip(connection, peer, took);
+            }
             // Whoever only does not speak the protocol lives.
             SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { connection, result: Err(error), peer }))
                 if !matches!(error, ping::Failure::Unsupported) =>
@@ -237,33 +279,128 @@ impl SwarmTask {
         }
     }
 
+    /// A connection that was dialled stands.
+    fn on_dialled(&mut self, connection: ConnectionId, peer: PeerId) {
+        if let Some(entry) = self.peers.dialled(connection) {
+            return self.say_hello(Target::Peer(entry), peer);
+        }
+        // What is to be measured first is: every connection is from its beginning.
+        if let Some((member, false)) = self.mesh.as_ref().and_then(|mesh| mesh.dialled(connection)) {
+            self.say_hello(Target::Member(member), peer);
+        }
+    }
+
+    /// How long it takes to a peer and back.
+    fn on_round_trip(&mut self, connection: ConnectionId, peer: PeerId, took: Duration) {
+        self.round_trips.insert(peer, took);
+        if self.peers.is_linked(peer) {
+            self.tell_round_trip(peer, took);
+        }
+        let linked = self.peers.linked();
+        let Some(mesh) = &mut self.mesh else { return };
+        if let Some((member, true)) = mesh.dialled(connection) {
+            let wanted = mesh.measured(member, took, &linked, Instant::now());
+            tracing::debug!(%peer, ?took, wanted, "the way to a member has been measured");
+            if wanted {
+                self.say_hello(Target::Member(member), peer);
+            } else {
+                self.swarm.close_connection(connection);
+            }
+        }
+    }
+
     /// The connection stands: the rest is between the two brokers.
-    fn say_hello(&mut self, entry: usize, peer: PeerId) {
+    fn say_hello(&mut self, target: Target, peer: PeerId) {
         if self.peers.is_linked(peer) {
             // Whoever is there has linked up meanwhile.
-            self.peers.reached(entry, peer, Instant::now());
-            return;
+            return match (target, &mut self.mesh) {
+                (Target::Peer(entry), _) => self.peers.reached(entry, peer, Instant::now()),
+                (Target::Member(member), Some(mesh)) => mesh.not_needed(member),
+                (Target::Member(_), None) => {}
+            };
         }
+        let spare = self.mesh.as_ref().is_some_and(|mesh| mesh.reaches(&peer));
         let (context, mut streams) = (self.context.clone(), self.streams.clone());
         self.context.spawn(async move {
             let established = tokio::select! {
-                established = handshake::dial(&context, &mut streams, peer) => established,
+                established = handshake::dial(&context, &mut streams, peer, spare) => established,
                 () = context.stopping.cancelled() => return,
             };
             match established {
-                Ok(established) => link::run(context, established, Some(entry)).await,
+                Ok(established) => link::run(context, established, Some(target)).await,
                 Err(error) => {
                     report(&context, peer, &error);
                     // The swarm's task ends after this one.
-                    let reason = error.to_string();
-                    let _ = context.swarm.send(SwarmCommand::DialFailed { entry, reason }).await;
+                    let (reason, full) = (error.to_string(), matches!(error, HandshakeError::Full(_)));
+                    let _ = context.swarm.send(SwarmCommand::DialFailed { target, reason, full }).await;
                 }
             }
         });
     }
 
+    /// What was dialled has become a link.
+    fn reached(&mut self, target: Target, peer: PeerId) {
+        match (target, &mut self.mesh) {
+            (Target::Peer(entry), _) => self.peers.reached(entry, peer, Instant::now()),
+            (Target::Member(member), Some(mesh)) => mesh.reached(member),
+            (Target::Member(_), None) => {}
+        }
+    }
+
+    /// To the core, by way of the event loop. Nothing is waited for here.
+    fn tell(&self, input: ControlInput) {
+        let context = self.context.clone();
+        self.context.spawn(async move {
+            let _ = context.control.send(input).await;
+        });
+    }
+
+    fn tell_addresses(&self) {
+        self.tell(ControlInput::Addresses(self.context.told_addresses()));
+    }
+
+    fn tell_round_trip(&self, peer: PeerId, took: Duration) {
+        self.tell(ControlInput::RoundTrip { neighbour: BrokerId::of_peer(&peer.to_string()), took });
+    }
+
+    /// Makes the links that the mesh lacks, and gives up those that it can spare.
+    fn mend_mesh(&mut self, known: Vec<Known>) -> Option<String> {
+        let (now, linked) = (Instant::now(), self.peers.linked());
+        let mesh = self.mesh.as_mut()?;
+        let remember = mesh.look(known, &self.context, now);
+        for action in mesh.decide(&linked, now) {
+            match action {
+                Action::Drop(neighbour) => self.tell(ControlInput::Drop(neighbour)),
+                Action::Dial(to, purpose) => {
+                    tracing::debug!(%to, ?purpose, "dialling a member");
+                    self.dial_member(to, purpose);
+                }
+            }
+        }
+        remember
+    }
+
+    fn dial_member(&mut self, to: BrokerId, purpose: Purpose) {
+        let Some(mesh) = &mut self.mesh else { return };
+        let Some((peer, addresses)) = mesh.dial(to, purpose, Instant::now()) else { return };
+        let options = DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(addresses);
+        let options = options.allocate_new_port().build();
+        let connection = options.connection_id();
+        mesh.dialling(to, connection);
+        if let Err(error) = self.swarm.dial(options) {
+            self.on_dial_error(connection, &error);
+        }
+    }
+
     fn on_dial_error(&mut self, connection: ConnectionId, error: &DialError) {
-        let Some(entry) = self.peers.dialled(connection) else { return };
+        let now = Instant::now();
+        let Some(entry) = self.peers.dialled(connection) else {
+            let Some(mesh) = &mut self.mesh else { return };
+            if let Some((member, _)) = mesh.dialled(connection) {
+                mesh.failed(member, describe(error), false, now);
+            }
+            return;
+        };
         match error {
             DialError::LocalPeerId { address } => return self.on_oneself(entry, &address.clone()),
             // libp2p leaves out the addresses at which it listens itself, and then has none.
@@ -272,7 +409,7 @@ impl SwarmTask {
         }
         let reason = describe(error);
         tracing::debug!(reason, "dialling failed");
-        self.peers.failed(entry, reason, Instant::now(), rand::random());
+        self.peers.failed(entry, reason, now, rand::random());
     }
 
     fn on_oneself(&mut self, entry: usize, address: &Multiaddr) {
@@ -284,30 +421,54 @@ impl SwarmTask {
         let now = Instant::now();
         match command {
             SwarmCommand::Connect(address) => self.peers.add(address, now),
-            SwarmCommand::LinkUp { peer, entry } => {
-                if let Some(entry) = entry {
-                    self.peers.reached(entry, peer, now);
+            SwarmCommand::LinkUp { peer, target } => {
+                if let Some(target) = target {
+                    self.reached(target, peer);
                 }
                 self.peers.link_up(peer);
+                self.mesh.iter_mut().for_each(|mesh| mesh.link_up(&peer));
+                if let Some(&took) = self.round_trips.get(&peer) {
+                    self.tell_round_trip(peer, took);
+                }
             }
             SwarmCommand::LinkDown { peer, reason, silent } => {
-                if self.peers.link_down(peer, &reason, now, rand::random()) && silent {
+                if !self.peers.link_down(peer, &reason, now, rand::random()) {
+                    return;
+                }
+                self.mesh.iter_mut().for_each(|mesh| mesh.link_down(&peer));
+                if silent {
                     // The connection may look alive for minutes yet, and streams opened over it would be as dead.
                     let _ = self.swarm.disconnect_peer_id(peer);
                 }
             }
-            SwarmCommand::DialFailed { entry, reason } => self.peers.failed(entry, reason, now, rand::random()),
-            SwarmCommand::Peers(answer) => {
-                let views = self.peers.views().map(|view| PeerStatus {
-                    address: view.address.to_string(),
-                    peer_id: view.peer.map(|peer| peer.to_string()),
-                    linked: view.linked,
-                    oneself: view.oneself,
-                    last_error: view.last_error.map(str::to_owned),
-                });
-                // Whoever has stopped waiting does not mind.
-                let _ = answer.send(views.collect());
-            }
+            SwarmCommand::DialFailed { target, reason, full } => match (target, &mut self.mesh) {
+                (Target::Peer(entry), _) if full => self.peers.full(entry, reason, now, rand::random()),
+                (Target::Peer(entry), _) => self.peers.failed(entry, reason, now, rand::random()),
+                (Target::Member(member), Some(mesh)) => mesh.failed(member, reason, full, now),
+                (Target::Member(_), None) => {}
+            },
+            // Whoever has stopped waiting for these answers does not mind.
+            SwarmCommand::Look { known, remember } => drop(remember.send(self.mend_mesh(known))),
+            SwarmCommand::Status(answer) => drop(answer.send(self.status())),
+        }
+    }
+
+    fn status(&self) -> DialStatus {
+        let peers = self.peers.views().map(|view| PeerStatus {
+            address: view.address.to_string(),
+            peer_id: view.peer.map(|peer| peer.to_string()),
+            linked: view.linked,
+            oneself: view.oneself,
+            last_error: view.last_error.map(str::to_owned),
+        });
+        let reason = |(peer, named): (PeerId, bool)| {
+            let unchosen = if named { LinkReason::Configured } else { LinkReason::Accepted };
+            (peer.to_string(), self.mesh.as_ref().map_or(unchosen, |mesh| mesh.link_reason(&peer, named)))
+        };
+        DialStatus {
+            peers: peers.collect(),
+            members: self.mesh.as_ref().map(Mesh::status).unwrap_or_default(),
+            reasons: self.peers.linked().into_iter().map(reason).collect(),
         }
     }
 }

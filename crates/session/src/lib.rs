@@ -23,4 +23,4 @@ pub use client::{Client, Delivery, Publication, Subscribed};
 pub use enroute_wire::SlowSubscriber;
 pub use error::ClientError;
 pub use keeper::{Notice, Options};
-pub use status::{ClientStatus, LinkQueueStatus, NodeStatus, PeerStatus, RefusedStatus};
+pub use status::{ClientStatus, LinkQueueStatus, LinkReason, MemberStatus, NodeStatus, PeerStatus, RefusedStatus};

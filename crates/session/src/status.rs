@@ -18,6 +18,9 @@ pub struct NodeStatus {
     pub clients: Vec<ClientStatus>,
     /// The brokers to keep links to, in the order they were named.
     pub peers: Vec<PeerStatus>,
+    /// The members of the network that are remembered across restarts.
+    #[serde(default)]
+    pub members: Vec<MemberStatus>,
     /// The brokers and clients refused last, oldest first.
     pub refused: Vec<RefusedStatus>,
     /// Brokers and clients left out of the lists because a frame has no room for them; the counts include them.
@@ -38,6 +41,9 @@ pub struct LinkQueueStatus {
     pub software: String,
     /// Whether this side dialled.
     pub dialled: bool,
+    /// Why there is this link; those of leaf brokers and to them are `configured` at the leaf's end and `accepted` at the other.
+    #[serde(default)]
+    pub reason: LinkReason,
     /// Control messages sent.
     pub control_sent: u64,
     /// Bytes of control sent, signs of life included.
@@ -60,6 +66,34 @@ pub struct LinkQueueStatus {
     pub events_waiting: u64,
     /// Events dropped because too many were waiting.
     pub events_dropped: u64,
+}
+
+/// Why a broker has a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkReason {
+    /// The other end has dialled.
+    #[default]
+    Accepted,
+    /// It leads to a configured peer.
+    Configured,
+    /// This broker has chosen it, as one of the nearest that it has tried.
+    Chosen,
+    /// This broker has chosen it by chance, and keeps it for that: not all links should be short.
+    ChosenFar,
+}
+
+/// A member of the network that a broker remembers, also across restarts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// Its peer id.
+    pub peer_id: String,
+    /// Its addresses, as it told them.
+    pub addresses: Vec<String>,
+    /// Whether there is a path to it.
+    pub reachable: bool,
+    /// Why the last dial came to nothing, if it did a short while ago.
+    pub last_error: Option<String>,
 }
 
 /// The driver's side of a client.

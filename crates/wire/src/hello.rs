@@ -58,7 +58,8 @@ impl fmt::Display for VersionRange {
 
 /// A broker introduces itself. Layout: lowest and highest version, two bytes each; broker id, incarnation, start nonce,
 /// dialling broker, dial, eight bytes each; length of the software's name in two bytes; the name; the role, one byte: 0 core, 1
-/// leaf, 2 parent. A hello that ends before the role is that of a core broker.
+/// leaf, 2 parent; whether it can do without the link, one byte: 0 or 1. A hello that ends before the role is that of a core broker, and
+/// one that ends before the last byte cannot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The versions it speaks.
@@ -77,6 +78,9 @@ pub struct Hello {
     pub software: ShortText,
     /// What it is on this link. Only a leaf dials its parent, and that answers as such.
     pub role: Role,
+    /// Whether it has another path to whom it has dialled, and may be refused if there is no room for more links. Of an answer it
+    /// says nothing.
+    pub spare: bool,
 }
 
 impl Hello {
@@ -91,6 +95,7 @@ impl Hello {
             Role::Leaf => 1,
             Role::Parent => 2,
         });
+        out.put_u8(u8::from(self.spare));
     }
 
     /// Fails with [`WireError::NoCommonVersion`] before it looks at anything that a later version might have changed.
@@ -104,6 +109,7 @@ impl Hello {
             dial: reader.u64("dial")?,
             software: reader.text("software")?,
             role: read_role(reader)?,
+            spare: read_spare(reader)?,
         })
     }
 }
@@ -117,6 +123,17 @@ fn read_role(reader: &mut Reader) -> Result<Role, WireError> {
         1 => Ok(Role::Leaf),
         2 => Ok(Role::Parent),
         byte => Err(reader.malformed(format!("unknown role {byte}"))),
+    }
+}
+
+fn read_spare(reader: &mut Reader) -> Result<bool, WireError> {
+    if reader.is_empty() {
+        return Ok(false);
+    }
+    match reader.u8("spare")? {
+        0 => Ok(false),
+        1 => Ok(true),
+        byte => Err(reader.malformed(format!("{byte} is neither yes nor no"))),
     }
 }
 

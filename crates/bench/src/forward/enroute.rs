@@ -36,7 +36,7 @@ pub fn serve_broker(port: u16, upstream: Option<&str>) -> Result<(), Failure> {
 async fn start_broker(port: u16, upstream: Option<&str>) -> Result<Node, Failure> {
     // The publisher is held up rather than its events dropped: so are those of the peers.
     let slow_subscriber = SlowSubscriber::PushBack;
-    let config = NodeConfig { slow_subscriber, full_link: FullLink::PushBack, ..NodeConfig::default() };
+    let config = NodeConfig { slow_subscriber, full_link: FullLink::PushBack, mesh: false, ..NodeConfig::default() };
     let builder = Node::builder().config(config).listen(format!("/ip4/127.0.0.1/tcp/{port}").parse()?);
     let builder = match upstream {
         Some(address) => builder.peer(address.parse()?),

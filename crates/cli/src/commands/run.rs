@@ -21,9 +21,15 @@ pub(crate) struct Options {
     /// Accept brokers and clients at this address; repeatable [default: /ip4/127.0.0.1/tcp/7440]
     #[arg(long, value_name = "MULTIADDR", value_parser = arguments::address)]
     listen: Vec<Multiaddr>,
-    /// Keep a link to the broker at this address, with or without /p2p/ID; repeatable
+    /// Keep a link to the broker at this address, with or without /p2p/ID; repeatable. One member of a network is enough to join it
     #[arg(long, value_name = "MULTIADDR", value_parser = arguments::address)]
     peer: Vec<Multiaddr>,
+    /// Tell others this address too; repeatable
+    #[arg(long, value_name = "MULTIADDR", value_parser = arguments::address)]
+    announce: Vec<Multiaddr>,
+    /// Link to the given peers only, instead of choosing further ones among the members of the network
+    #[arg(long)]
+    no_mesh: bool,
     /// Run a leaf broker, which hangs off the broker at one of these addresses at a time: the first that can be had
     #[arg(long, value_name = "MULTIADDR", num_args = 1.., value_parser = arguments::address, conflicts_with = "peer")]
     leaf: Vec<Multiaddr>,
@@ -78,6 +84,10 @@ fn configuration(options: Options) -> Result<NodeConfig, Failure> {
     if !options.leaf.is_empty() {
         (config.leaf, config.peers) = (options.leaf, Vec::new());
     }
+    if !options.announce.is_empty() {
+        config.announce = options.announce;
+    }
+    config.mesh &= !options.no_mesh;
     if !options.allow.is_empty() {
         config.allow = options.allow;
     }

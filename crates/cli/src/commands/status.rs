@@ -7,7 +7,7 @@ use crate::runtime::this_thread;
 use crate::table::{Table, count, counted};
 use clap::Args;
 use enroute_broker::{BrokerStatus, Counters, LeafStatus, LinkStatus, Status, UplinkStatus};
-use enroute_client::{ClientStatus, NodeStatus, PeerStatus};
+use enroute_client::{ClientStatus, LinkReason, MemberStatus, NodeStatus, PeerStatus, RefusedStatus};
 
 /// The options.
 #[derive(Args)]
@@ -42,9 +42,11 @@ fn render(status: &NodeStatus) -> String {
         (!status.peers.is_empty()).then(|| section(peers_name(broker), &peers(&status.peers))),
         broker.uplink.as_ref().map(|leaf| uplink(status, leaf)),
         (!broker.links.is_empty()).then(|| section("links", &links(status))),
+        (!status.members.is_empty()).then(|| section("members remembered", &members(&status.members))),
         (!broker.leaves.is_empty()).then(|| section("leaves", &leaves(status))),
         broker.uplink.is_none().then(|| section("brokers", &brokers(&broker.brokers))),
         (!status.clients.is_empty()).then(|| section("clients", &clients(&status.clients))),
+        (!status.refused.is_empty()).then(|| section("refused", &refused(&status.refused))),
         Some(counters(&broker.counters)),
     ];
     sections.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
@@ -166,12 +168,14 @@ fn leaves(status: &NodeStatus) -> Table {
 }
 
 fn links(status: &NodeStatus) -> Table {
-    let heading = ["to", "in sync", "cost", "events out", "in", "waiting", "dropped", "control out", "in"];
+    let heading =
+        ["to", "why", "in sync", "cost", "round trip", "events out", "in", "waiting", "dropped", "control out", "in"];
     let mut table = Table::new(&heading);
     for LinkStatus {
         link,
         neighbour,
         cost,
+        round_trip_us,
         in_sync,
         events_sent,
         events_received,
@@ -183,8 +187,10 @@ fn links(status: &NodeStatus) -> Table {
         let queue = status.link_queues.iter().find(|queue| queue.link == *link);
         table.row([
             neighbour.clone(),
+            reason(queue.map_or(LinkReason::default(), |queue| queue.reason)).to_owned(),
             if *in_sync { "yes" } else { "no" }.to_owned(),
             count(u64::from(*cost)),
+            round_trip_us.map_or("-".to_owned(), milliseconds),
             count(*events_sent),
             count(*events_received),
             count(queue.map_or(0, |queue| queue.events_waiting)),
@@ -192,6 +198,47 @@ fn links(status: &NodeStatus) -> Table {
             count(*control_sent),
             count(*control_received),
         ]);
+    }
+    table
+}
+
+/// Why there is a link.
+fn reason(reason: LinkReason) -> &'static str {
+    match reason {
+        LinkReason::Accepted => "they dialled",
+        LinkReason::Configured => "configured",
+        LinkReason::Chosen => "chosen",
+        LinkReason::ChosenFar => "chosen, by chance",
+    }
+}
+
+fn milliseconds(microseconds: u64) -> String {
+    format!("{}.{:03} ms", count(microseconds / 1_000), microseconds % 1_000)
+}
+
+/// Members of the network that are remembered across restarts.
+fn members(members: &[MemberStatus]) -> Table {
+    let mut table = Table::new(&["peer", "state", "trouble", "address"]);
+    for member in members {
+        let others = match member.addresses.len() {
+            0 | 1 => String::new(),
+            more => format!(" and {} more", more - 1),
+        };
+        table.row([
+            member.peer_id.clone(),
+            if member.reachable { "reachable" } else { "unreachable" }.to_owned(),
+            member.last_error.clone().unwrap_or_else(|| "-".to_owned()),
+            member.addresses.first().map_or("-".to_owned(), |address| format!("{address}{others}")),
+        ]);
+    }
+    table
+}
+
+/// Those who were not let in, or were cut off.
+fn refused(refused: &[RefusedStatus]) -> Table {
+    let mut table = Table::new(&["peer", "why"]);
+    for RefusedStatus { peer_id, reason } in refused {
+        table.row([peer_id.clone(), reason.clone()]);
     }
     table
 }

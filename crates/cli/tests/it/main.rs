@@ -4,6 +4,7 @@ mod demo;
 mod files;
 mod filters;
 mod leaves;
+mod mesh;
 mod network;
 mod program;
 mod six;

@@ -46,6 +46,7 @@ fn hello_of(peer: &RawPeer, versions: VersionRange) -> Hello {
         dial: 1,
         software: ShortText::clip("a test"),
         role: Role::Core,
+        spare: false,
     }
 }
 

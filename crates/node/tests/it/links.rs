@@ -148,8 +148,8 @@ async fn who_dials_a_stranger_by_an_open_address_keeps_to_its_own_list() {
 async fn shutting_down_ends_every_task() {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
-    let a = listening().await;
-    let b = linked_to(&a).await;
+    let a = within("start", Node::builder().listen(loopback()).start()).await.unwrap();
+    let b = within("start", Node::builder().listen(loopback()).peer(address(&a)).start()).await.unwrap();
     linked(&a, &[&b]).await;
     let local = client(&a).await;
     let remote = within("connect", enroute_client::connect(address(&a))).await.unwrap();

@@ -6,6 +6,7 @@ mod hostile;
 mod identity;
 mod interest;
 mod links;
+mod mesh;
 mod overload;
 mod raw;
 mod slow;

@@ -11,8 +11,13 @@ const QUEUE: usize = 300;
 const EVENTS: i64 = 2_000;
 
 async fn broker(full_link: FullLink, peer: Option<&Node>) -> Node {
-    let config =
-        NodeConfig { client_queue_events: QUEUE, link_queue_events: QUEUE, full_link, ..NodeConfig::default() };
+    let config = NodeConfig {
+        client_queue_events: QUEUE,
+        link_queue_events: QUEUE,
+        full_link,
+        mesh: false,
+        ..NodeConfig::default()
+    };
     let builder = Node::builder().config(config).listen(loopback());
     let builder = match peer {
         Some(peer) => builder.peer(address(peer)),

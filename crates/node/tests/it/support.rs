@@ -38,12 +38,13 @@ pub(crate) fn loopback() -> Multiaddr {
     "/ip4/127.0.0.1/tcp/0".parse().expect("an address")
 }
 
+/// A node that links to nobody by itself, so that a test has the links that it makes.
 pub(crate) async fn listening() -> Node {
-    within("start", Node::builder().listen(loopback()).start()).await.expect("a node")
+    within("start", Node::builder().listen(loopback()).mesh(false).start()).await.expect("a node")
 }
 
 pub(crate) async fn linked_to(other: &Node) -> Node {
-    let node = Node::builder().listen(loopback()).peer(address(other)).start();
+    let node = Node::builder().listen(loopback()).mesh(false).peer(address(other)).start();
     within("start", node).await.expect("a node")
 }
 

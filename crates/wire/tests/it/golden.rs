@@ -23,6 +23,7 @@ fn cases() -> Vec<(String, Sample)> {
     let mut add = |name: &str, sample| cases.push((name.to_string(), sample));
     add("hello", Sample::Control(ControlFrame::Hello(hello())));
     add("hello-ack", Sample::Control(ControlFrame::HelloAck(HelloAck { version: 1, hello: hello() })));
+    add("hello-spare", Sample::Control(ControlFrame::Hello(Hello { spare: true, ..hello() })));
     add("hello-leaf", Sample::Control(ControlFrame::Hello(Hello { role: Role::Leaf, ..hello() })));
     let parent = Hello { role: Role::Parent, ..hello() };
     add("hello-ack-parent", Sample::Control(ControlFrame::HelloAck(HelloAck { version: 1, hello: parent })));
@@ -78,6 +79,7 @@ fn hello() -> Hello {
         dial: 3,
         software: ShortText::clip("enroute 0.1.0"),
         role: Role::Core,
+        spare: false,
     }
 }
 

@@ -177,8 +177,8 @@ fn leaf_message() -> impl Strategy<Value = LeafMessage> {
 
 fn hello() -> impl Strategy<Value = Hello> {
     let role = prop_oneof![Just(Role::Core), Just(Role::Leaf), Just(Role::Parent)];
-    let parts = (versions(), broker(), number(), number(), broker(), number(), short_text(), role);
-    parts.prop_map(|(versions, broker, incarnation, start_nonce, dialled_by, dial, software, role)| Hello {
+    let parts = (versions(), broker(), number(), number(), broker(), number(), short_text(), (role, any::<bool>()));
+    parts.prop_map(|(versions, broker, incarnation, start_nonce, dialled_by, dial, software, (role, spare))| Hello {
         versions,
         broker,
         incarnation,
@@ -187,6 +187,7 @@ fn hello() -> impl Strategy<Value = Hello> {
         dial,
         software,
         role,
+        spare,
     })
 }
 

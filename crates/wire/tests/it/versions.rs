@@ -11,7 +11,17 @@ use enroute_wire::{
 fn hello(versions: VersionRange) -> Hello {
     let (broker, dialled_by) = (BrokerId(1), BrokerId(2));
     let software = ShortText::clip("enroute");
-    Hello { versions, broker, incarnation: 3, start_nonce: 4, dialled_by, dial: 5, software, role: Role::Core }
+    Hello {
+        versions,
+        broker,
+        incarnation: 3,
+        start_nonce: 4,
+        dialled_by,
+        dial: 5,
+        software,
+        role: Role::Core,
+        spare: false,
+    }
 }
 
 fn frame(kind: Kind, content: &[u8]) -> Frame {
@@ -76,12 +86,19 @@ fn what_a_later_version_appends_to_a_hello_is_skipped() {
 fn a_hello_without_a_role_is_that_of_a_core_broker() {
     let core = hello(BROKER_VERSIONS);
     let mut bytes = Sample::Control(ControlFrame::Hello(core.clone())).to_bytes().split_off(5);
-    assert_eq!(bytes.last(), Some(&0));
+    assert!(bytes.ends_with(&[0, 0]));
+    bytes.truncate(bytes.len() - 1);
+    let read = ControlFrame::decode(&frame(Kind::Hello, &bytes));
+    assert_eq!(read, Ok(ControlFrame::Hello(core.clone())), "nor does it say that it can do without the link");
     bytes.truncate(bytes.len() - 1);
     assert_eq!(ControlFrame::decode(&frame(Kind::Hello, &bytes)), Ok(ControlFrame::Hello(core)));
     bytes.put_u8(3);
     let error = ControlFrame::decode(&frame(Kind::Hello, &bytes)).unwrap_err();
     assert_eq!(error, WireError::Malformed { kind: Kind::Hello, what: "unknown role 3".into() });
+    bytes.truncate(bytes.len() - 1);
+    bytes.extend_from_slice(&[0, 2]);
+    let error = ControlFrame::decode(&frame(Kind::Hello, &bytes)).unwrap_err();
+    assert_eq!(error, WireError::Malformed { kind: Kind::Hello, what: "2 is neither yes nor no".into() });
 }
 
 #[test]

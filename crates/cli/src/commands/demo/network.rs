@@ -3,7 +3,7 @@
 use super::reckoning::{Crossings, Routes};
 use super::scenario::{self, BROKERS, CORE, LINKS};
 use crate::failure::Failure;
-use enroute_broker::Status;
+use enroute_broker::{Config, Status};
 use enroute_node::{Client, Multiaddr, Node, NodeConfig, NodeStatus};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -28,8 +28,11 @@ impl Network {
             let neighbours = LINKS.into_iter().filter(|&(a, b)| a.max(b) == broker).map(|(a, b)| a.min(b));
             let addresses: Vec<Multiaddr> = neighbours.flat_map(|neighbour| nodes[neighbour].addresses()).collect();
             let (peers, leaf) = if broker < CORE { (addresses, Vec::new()) } else { (Vec::new(), addresses) };
-            let config = NodeConfig { listen: vec![anywhere.clone()], peers, leaf, ..NodeConfig::default() };
-            let node = Node::builder().config(config).start().await;
+            let config =
+                NodeConfig { listen: vec![anywhere.clone()], peers, leaf, mesh: false, ..NodeConfig::default() };
+            // Within one machine the way takes as long as the processor is busy: the fewest links make the shortest path.
+            let core = Config { measured: false, ..Config::default() };
+            let node = Node::builder().config(config).core(core).start().await;
             nodes.push(node.map_err(|error| Failure::new(format!("{name} does not start")).because(&error))?);
         }
         let network = Network { nodes };
