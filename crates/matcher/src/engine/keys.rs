@@ -117,22 +117,26 @@ pub(super) struct Weighed {
 
 impl Weighed {
     pub(super) fn new(predicate: Predicate, aspect: Aspect, view: u32, lens: &Lens, present: f32) -> Weighed {
-        let cell = |code: u32| lens.cell(code.max(1));
-        let (first, last) = (predicate.first(), predicate.last());
-        let positions = positions(&predicate, aspect, lens);
+        let keys = predicate.keys();
+        let from = lens.position(keys.0.max(1 << 32));
+        let to = if keys.1 == keys.0 { from } else { lens.position(keys.1.max(1 << 32)) };
+        let positions = positions(&predicate, aspect, [from, to]);
+        // Those of the first and the last code.
+        let (start, end) = ((from >> 8) as u8, (to >> 8) as u8);
         let (first, span, truth) = match predicate.kind {
             Kind::Codes | Kind::Keys | Kind::KeysWithLows | Kind::Edges | Kind::Test => {
-                let (start, end) = (cell(first), cell(last));
-                let share = if first == last { lens.probability_of(first) } else { lens.probability(start, end) };
+                let first = predicate.first();
+                let is_one = first == predicate.last();
+                let share = if is_one { lens.probability_in(first, start) } else { lens.probability(start, end) };
                 (start, end - start, share)
             }
             Kind::Mask | Kind::WideMask => {
                 let mask = predicate.mask();
-                let (start, end) = (cell(mask.trailing_zeros() + 1), cell(128 - mask.leading_zeros()));
+                let (start, end) = (lens.cell(mask.trailing_zeros() + 1), lens.cell(128 - mask.leading_zeros()));
                 (start, end - start, predicate.codes().map(|code| lens.probability_of(code)).sum::<f32>().min(1.0))
             }
             Kind::Outside => {
-                let (below, above) = (cell(first), cell(last));
+                let (below, above) = (start, end);
                 let inside = if above > below + 1 { lens.probability(below + 1, above - 1) } else { 0.0 };
                 let span = if above > below { below.wrapping_sub(above) } else { 255 };
                 // Cyclically from above to below takes in absence, which pays only where much else is excluded.
@@ -205,36 +209,30 @@ impl Weighed {
     }
 }
 
-/// Where a predicate may be true: the first position, and how many more follow, cyclically. Both ends are odd, so that no event has
-/// them, where an event beside them leaves no doubt.
-fn positions(predicate: &Predicate, aspect: Aspect, lens: &Lens) -> [u16; 2] {
+/// Where a predicate may be true, whose keys have these positions: the first position, and how many more follow, cyclically. Both
+/// ends are odd, so that no event has them, where an event beside them leaves no doubt.
+fn positions(predicate: &Predicate, aspect: Aspect, [from, to]: [u16; 2]) -> [u16; 2] {
     const BEFORE_ALL: u16 = 255;
     const BEHIND_ALL: u16 = u16::MAX;
-    let (first, last) = predicate.keys();
-    let position = |key: u64| lens.position(key.max(1 << 32));
     let sharpen = |position: u16, sharp: u16| if is_sharp(position) { sharp } else { position };
     let (from, to) = match predicate.kind {
         Kind::Codes | Kind::Keys | Kind::KeysWithLows => {
-            let (least, greatest) = aspect.ends();
-            let (from, to) = (position(first), position(last));
+            let ((first, last), (least, greatest)) = (predicate.keys(), aspect.ends());
             (
                 if first <= least { BEFORE_ALL } else { sharpen(from, from - 1) },
                 if last >= greatest { BEHIND_ALL } else { sharpen(to, to + 1) },
             )
         }
-        Kind::Edges | Kind::Test => (position(first), position(last)),
+        Kind::Edges | Kind::Test => (from, to),
         Kind::Outside => {
-            let (below, above) = (position(first), position(last));
+            let (below, above) = (from, to);
             match above > below {
                 true => (sharpen(above, above - 1), sharpen(below, below + 1)),
                 // Only there is a doubt.
                 false => (above, above - 1),
             }
         }
-        Kind::NotCodes => {
-            let hole = position(first);
-            (sharpen(hole, hole + 1), hole - 1)
-        }
+        Kind::NotCodes => (sharpen(from, from + 1), from - 1),
         Kind::Mask | Kind::WideMask => (BEFORE_ALL, BEHIND_ALL),
         Kind::Absent => (BEHIND_ALL, 1),
     };

@@ -132,7 +132,11 @@ impl Lens {
 
     /// The probability of one code.
     pub(super) fn probability_of(&self, code: u32) -> f32 {
-        let cell = self.cell(code);
+        self.probability_in(code, self.cell(code))
+    }
+
+    /// The probability of one code that lies in this cell.
+    pub(super) fn probability_in(&self, code: u32, cell: u8) -> f32 {
         let whole = self.probability(cell, cell);
         let index = usize::from(cell);
         let start = if index > 1 { self.bounds[index - 2] } else { self.least };
