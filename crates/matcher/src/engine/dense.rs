@@ -8,6 +8,7 @@
 use super::blocks::Whose;
 use super::keys::Weighed;
 use super::lists::SURE;
+use super::pages::Pages;
 use super::reading::Reading;
 use super::rows::Rows;
 use super::simd::{STRIP, prefetch, unite};
@@ -16,7 +17,8 @@ use std::mem::size_of;
 
 /// The entries of a tile. Its bitmaps are long enough to be read in long runs, and few enough that an update touches few pages.
 const TILE: usize = 16_384;
-const WORDS: usize = TILE / 64;
+/// Bitmaps have at first so many words, and are widened by and by.
+const LEAST_WORDS: usize = STRIP;
 /// Buckets of eight cells, and the one of absence, which is the last.
 const BUCKETS: usize = 33;
 /// The most slots with bitmaps; predicates on others are tested in the row.
@@ -39,9 +41,18 @@ pub(super) struct Dense {
 #[derive(Clone, Debug, Default)]
 struct Tile {
     rows: Vec<u32>,
-    records: Vec<Record>,
+    /// Those behind the last row are of removed entries: the bitmaps still say that.
+    records: Pages<Record>,
     /// By view, as far as the tile has entries that say something about it: a bitmap for each bucket.
-    failing: Vec<Box<[u64]>>,
+    failing: Vec<Bitmaps>,
+}
+
+/// The bitmaps of a view in a tile, one for each bucket, one behind the other.
+#[derive(Clone, Debug)]
+struct Bitmaps {
+    bits: Box<[u64]>,
+    /// Of each bitmap.
+    words: usize,
 }
 
 /// An entry in one cache line: by view, and behind that for whether this is all there is to say, the first cell and the span of
@@ -110,16 +121,9 @@ impl Record {
         run(first, last)
     }
 
-    /// The buckets in which it fails.
-    fn failing(&self, view: usize) -> impl Iterator<Item = usize> + use<> {
-        let mut left = !self.passing(view) & ((1 << BUCKETS) - 1);
-        std::iter::from_fn(move || {
-            let bucket = left.trailing_zeros() as usize;
-            (left != 0).then(|| {
-                left &= left - 1;
-                bucket
-            })
-        })
+    /// The buckets in which the predicate on a view fails, as bits.
+    fn failing(&self, view: usize) -> u64 {
+        !self.passing(view) & ((1 << BUCKETS) - 1)
     }
 }
 
@@ -128,15 +132,63 @@ fn bucket(cell: u8) -> usize {
     if cell == 0 { BUCKETS - 1 } else { (cell as usize - 1) / 8 }
 }
 
+impl Bitmaps {
+    fn new(words: usize) -> Bitmaps {
+        Bitmaps { bits: vec![0; BUCKETS * words].into(), words }
+    }
+
+    #[inline]
+    fn of_bucket(&self, bucket: usize) -> &[u64] {
+        &self.bits[bucket * self.words..][..self.words]
+    }
+
+    fn flip(&mut self, bucket: usize, place: usize) {
+        self.bits[bucket * self.words + place / 64] ^= 1 << (place % 64);
+    }
+
+    fn widen(&mut self, words: usize) {
+        let mut wide = Bitmaps::new(words);
+        for (to, from) in wide.bits.chunks_mut(words).zip(self.bits.chunks(self.words)) {
+            to[..from.len()].copy_from_slice(from);
+        }
+        *self = wide;
+    }
+}
+
 impl Tile {
-    /// Flips the bits of a place in the bitmaps of all that a record says; `views` is how many views there are.
-    fn flip(&mut self, place: usize, record: &Record, views: usize) {
+    /// The words that bitmaps have when there are so many entries: room for a third more, so that those of one view can be widened at a
+    /// time.
+    fn words(entries: usize) -> usize {
+        (entries / 48).next_power_of_two().clamp(LEAST_WORDS, TILE / 64)
+    }
+
+    /// Puts an entry behind the last one.
+    fn push(&mut self, row: u32, record: Record, views: usize) {
+        let place = self.rows.len();
+        self.rows.push(row);
+        let words = Tile::words(place);
+        if let Some(narrow) = self.failing.iter_mut().find(|bitmaps| bitmaps.words < words) {
+            narrow.widen(words);
+        }
+        if place == self.records.bound() {
+            self.records.insert(Record::new(Whose::Unsaid));
+        }
+        self.set_record(place, record, views);
+    }
+
+    /// Puts another record in a place, and flips its bits wherever they differ; `views` is how many views there are.
+    fn set_record(&mut self, place: usize, record: Record, views: usize) {
+        let old = std::mem::replace(&mut self.records[place as u32], record);
         for view in 0..views {
-            for bucket in record.failing(view) {
-                if self.failing.len() <= view {
-                    self.failing.resize_with(view + 1, || vec![0; BUCKETS * WORDS].into());
-                }
-                self.failing[view][bucket * WORDS + place / 64] ^= 1 << (place % 64);
+            let mut differing = old.failing(view) ^ record.failing(view);
+            if differing != 0 && self.failing.len() <= view {
+                let words = Tile::words(self.rows.len());
+                self.failing.resize_with(view + 1, || Bitmaps::new(words));
+            }
+            while differing != 0 {
+                let bucket = differing.trailing_zeros() as usize;
+                differing &= differing - 1;
+                self.failing[view].flip(bucket, place);
             }
         }
     }
@@ -177,26 +229,21 @@ impl Dense {
         if self.tiles.last().is_none_or(|last| last.rows.len() == TILE) {
             self.tiles.push(Tile::default());
         }
-        let tile = self.tiles.last_mut().expect("one was just made, if there was none");
-        tile.flip(place % TILE, &record, self.views.len());
-        tile.rows.push(row);
-        tile.records.push(record);
+        self.tiles.last_mut().expect("one was just made, if there was none").push(row, record, self.views.len());
     }
 
     /// Removes the entry at a place; the last one takes it.
     pub(super) fn remove(&mut self, place: usize, rows: &mut Rows) {
         let views = self.views.len();
         let last_tile = self.tiles.last_mut().expect("there is an entry to remove");
-        let (row, record) = last_tile.rows.pop().zip(last_tile.records.pop()).expect("no tile is empty");
-        last_tile.flip(last_tile.rows.len(), &record, views);
+        let row = last_tile.rows.pop().expect("no tile is empty");
+        let record = last_tile.records[last_tile.rows.len() as u32];
         if last_tile.rows.is_empty() {
             self.tiles.pop();
         }
         if place < self.len() {
             let (tile, inside) = (&mut self.tiles[place / TILE], place % TILE);
-            let removed = std::mem::replace(&mut tile.records[inside], record);
-            tile.flip(inside, &removed, views);
-            tile.flip(inside, &record, views);
+            tile.set_record(inside, record, views);
             tile.rows[inside] = row;
             rows.header_mut(row)[4] = place as u32;
         }
@@ -207,7 +254,7 @@ impl Dense {
 
     /// Notes that it takes the row to know whose an entry is.
     pub(super) fn forget_whose(&mut self, place: usize) {
-        self.tiles[place / TILE].records[place % TILE].leave_doubt();
+        self.tiles[place / TILE].records[(place % TILE) as u32].leave_doubt();
     }
 
     /// Appends the rows that the event may match, with [`SURE`] if it does. If ids are wanted, they are noted instead where there is
@@ -222,7 +269,7 @@ impl Dense {
             places.clear();
             tile.survivors(&cells, &mut places);
             for &place in &places {
-                let (record, row) = (&tile.records[place as usize], tile.rows[place as usize]);
+                let (record, row) = (&tile.records[place], tile.rows[place as usize]);
                 match record.judge(&cells) {
                     (false, _) => {}
                     (true, false) => reading.candidates.push(row),
@@ -238,9 +285,9 @@ impl Dense {
     pub(super) fn memory_usage(&self) -> usize {
         let tile = |tile: &Tile| {
             tile.rows.capacity() * size_of::<u32>()
-                + tile.records.capacity() * size_of::<Record>()
-                + tile.failing.capacity() * size_of::<Box<[u64]>>()
-                + tile.failing.len() * BUCKETS * WORDS * size_of::<u64>()
+                + tile.records.memory_usage()
+                + tile.failing.capacity() * size_of::<Bitmaps>()
+                + tile.failing.iter().map(|bitmaps| size_of_val(&*bitmaps.bits)).sum::<usize>()
         };
         self.views.capacity() * size_of::<u32>()
             + self.tiles.capacity() * size_of::<Tile>()
@@ -255,9 +302,9 @@ impl Tile {
         let words = self.rows.len().div_ceil(64);
         let mut bitmaps: [&[u64]; MOST_SLOTS] = [&[]; MOST_SLOTS];
         for ((bitmap, bitmaps), &cell) in bitmaps.iter_mut().zip(&self.failing).zip(cells) {
-            *bitmap = &bitmaps[bucket(cell) * WORDS..][..WORDS];
+            *bitmap = bitmaps.of_bucket(bucket(cell));
         }
-        let mut failing = [0_u64; WORDS];
+        let mut failing = [0_u64; TILE / 64];
         unite(&mut failing[..words.next_multiple_of(STRIP)], &bitmaps[..self.failing.len()]);
         for (number, failing) in failing[..words].iter().enumerate() {
             let count = (self.rows.len() - number * 64).min(64);
@@ -265,7 +312,7 @@ impl Tile {
             while left != 0 {
                 let place = number * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                prefetch(&self.records[place]);
+                prefetch(&self.records[place as u32]);
                 places.push(place as u32);
             }
         }

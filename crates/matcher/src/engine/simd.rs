@@ -230,8 +230,10 @@ pub(super) fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// Words of a bitmap that are united at once; bitmaps are padded to a multiple.
-pub(super) const STRIP: usize = 32;
+/// Bitmaps are padded to a multiple of so many words, a cache line.
+pub(super) const STRIP: usize = 8;
+/// Words that are united at once where there are so many.
+const WIDE_STRIP: usize = 32;
 
 /// The union of some bitmaps, as far as `into` goes.
 #[inline]
@@ -264,16 +266,26 @@ fn unite_avx2(into: &mut [u64], bitmaps: &[&[u64]]) {
 
 #[inline(always)]
 fn unite_strips(into: &mut [u64], bitmaps: &[&[u64]]) {
-    for (number, into) in into.as_chunks_mut::<STRIP>().0.iter_mut().enumerate() {
-        let mut union = [0; STRIP];
-        for bitmap in bitmaps {
-            let strip: &[u64; STRIP] = bitmap[number * STRIP..].first_chunk().expect("bitmaps are padded");
-            for (word, from) in union.iter_mut().zip(strip) {
-                *word |= from;
-            }
-        }
-        *into = union;
+    let (wide, rest) = into.as_chunks_mut::<WIDE_STRIP>();
+    let start = wide.len() * WIDE_STRIP;
+    for (number, strip) in wide.iter_mut().enumerate() {
+        unite_strip(strip, bitmaps, number * WIDE_STRIP);
     }
+    for (number, strip) in rest.as_chunks_mut::<STRIP>().0.iter_mut().enumerate() {
+        unite_strip(strip, bitmaps, start + number * STRIP);
+    }
+}
+
+#[inline(always)]
+fn unite_strip<const WORDS: usize>(into: &mut [u64; WORDS], bitmaps: &[&[u64]], start: usize) {
+    let mut union = [0; WORDS];
+    for bitmap in bitmaps {
+        let strip: &[u64; WORDS] = bitmap[start..].first_chunk().expect("bitmaps are padded");
+        for (word, from) in union.iter_mut().zip(strip) {
+            *word |= from;
+        }
+    }
+    *into = union;
 }
 
 #[cfg(test)]
@@ -374,15 +386,15 @@ mod tests {
     fn all_variants_unite_alike() {
         let bitmaps: Vec<Vec<u64>> = (0..5_u64)
             .map(|bitmap| {
-                (0..64).map(|word| (word * 5 + bitmap).wrapping_mul(0x9E37_79B9_7F4A_7C15) & 1 << word).collect()
+                (0..72).map(|word| (word * 5 + bitmap).wrapping_mul(0x9E37_79B9_7F4A_7C15) & 1 << (word % 64)).collect()
             })
             .collect();
         for count in 0..=5 {
             let bitmaps: Vec<&[u64]> = bitmaps[..count].iter().map(|bitmap| &bitmap[..]).collect();
             let plainly: Vec<u64> =
-                (0..64).map(|word| bitmaps.iter().fold(0, |union, bitmap| union | bitmap[word])).collect();
+                (0..72).map(|word| bitmaps.iter().fold(0, |union, bitmap| union | bitmap[word])).collect();
             let check = |unite: &dyn Fn(&mut [u64])| {
-                let mut union = vec![7; 64];
+                let mut union = vec![7; 72];
                 unite(&mut union);
                 assert_eq!(union, plainly);
             };
