@@ -9,7 +9,7 @@ use super::flat::{Flat, Item};
 use super::keys::{ALWAYS, passes};
 use super::pages::Pages;
 use super::reading::Reading;
-use super::rows::Rows;
+use super::rows::{self, HEADER, LISTED, Rows};
 use super::shapes::Shape;
 use super::singles::{Single, Singles};
 use super::table::hash_number;
@@ -41,9 +41,11 @@ impl Item for Posting {
     const VACANT: Posting = Posting { key: u64::MAX, list: u32::MAX, word: 0 };
 }
 
-/// The entries under one key.
+/// The entries under one key; in one cache line.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct List {
+    key: u64,
     singles: Singles,
     groups: Vec<Group>,
     grouped: u32,
@@ -119,9 +121,11 @@ impl Lists {
             // The rest of its words stays unknown.
             let words = std::array::from_fn(|place| if place == 0 { posting.word } else { ALWAYS });
             let first = Single { row: posting.list & !INLINE, words, id: SubscriptionId(0), shape: 0 };
-            posting.list = self.lists.insert(List::default());
+            posting.list = self.lists.insert(List { key, ..List::default() });
             self.lists[posting.list].singles.push(&first);
+            set_list(rows.header_mut(first.row), posting.list);
         }
+        set_list(rows.header_mut(row), posting.list);
         let list = &mut self.lists[posting.list];
         let (mut group, mut others) = (None, Vec::new());
         if list.len() >= LEAST_LIST && !shape.is_empty() {
@@ -145,31 +149,34 @@ impl Lists {
         others
     }
 
-    /// Notes that an entry is a group's now, of subscriptions.
-    pub(super) fn set_shared(&mut self, key: u64, place: u32, subscribers: u32) {
-        let hash = self.hash(key);
-        let posting = self.postings.find(hash, |posting| posting.key == key).expect("every entry is posted");
+    /// The key under which a row with this header is posted.
+    pub(super) fn key(&self, header: &[u32; HEADER]) -> u64 {
+        if header[5] & LISTED != 0 { self.lists[header[2]].key } else { rows::key(header) }
+    }
+
+    /// Notes that the entry with this header is a group's now, of subscriptions.
+    pub(super) fn set_shared(&mut self, header: &[u32; HEADER], subscribers: u32) {
+        if header[5] & LISTED == 0 {
+            return;
+        }
+        let (list, place) = (&mut self.lists[header[2]], header[4]);
         if place & GROUPED != 0 {
             let group = (place >> PLACE_BITS & ((1 << GROUP_BITS) - 1)) as usize;
-            self.lists[posting.list].groups[group].set_shared((place & ((1 << PLACE_BITS) - 1)) as usize, subscribers);
-        } else if posting.list & INLINE == 0 {
-            self.lists[posting.list].singles.forget_whose(place as usize);
+            list.groups[group].set_shared((place & ((1 << PLACE_BITS) - 1)) as usize, subscribers);
+        } else {
+            list.singles.forget_whose(place as usize);
         }
     }
 
     /// Takes an entry out of its list: the last of the list, or of its group, takes its place.
     pub(super) fn remove(&mut self, row: u32, rows: &mut Rows) {
         let header = *rows.header_mut(row);
-        let key = u64::from(header[2]) << 32 | u64::from(header[3]);
-        let (hash, secret) = (self.hash(key), self.secret);
-        let posting = self.postings.find_mut(hash, |posting| posting.key == key).expect("every entry is posted");
-        if posting.list & INLINE != 0 {
-            self.postings.remove(hash, |posting| posting.key == key, |posting| hash_number(posting.key, secret));
-            return;
+        if header[5] & LISTED == 0 {
+            return self.remove_posting(rows::key(&header));
         }
-        let number = posting.list;
+        let (number, place) = (header[2], header[4]);
         let list = &mut self.lists[number];
-        let place = header[4];
+        let key = list.key;
         if place & GROUPED != 0 {
             let group = (place >> PLACE_BITS & ((1 << GROUP_BITS) - 1)) as usize;
             let moved = list.groups[group].swap_remove((place & ((1 << PLACE_BITS) - 1)) as usize);
@@ -186,16 +193,23 @@ impl Lists {
             }
         }
         match (list.singles.len(), list.grouped) {
-            (0, 0) => {
-                self.postings.remove(hash, |posting| posting.key == key, |posting| hash_number(posting.key, secret));
-            }
+            (0, 0) => self.remove_posting(key),
             (1, 0) => {
-                *posting = Posting { key, list: list.singles.row(0) | INLINE, word: list.singles.first_word(0) };
+                let (row, word) = (list.singles.row(0), list.singles.first_word(0));
+                rows::set_key(rows.header_mut(row), key);
+                let hash = self.hash(key);
+                let posting = self.postings.find_mut(hash, |posting| posting.key == key);
+                *posting.expect("every list has a key") = Posting { key, list: row | INLINE, word };
             }
             _ => return,
         }
         self.lists[number] = List::default();
         self.lists.vacate(number);
+    }
+
+    fn remove_posting(&mut self, key: u64) {
+        let (hash, secret) = (self.hash(key), self.secret);
+        self.postings.remove(hash, |posting| posting.key == key, |posting| hash_number(posting.key, secret));
     }
 
     /// Notes a key of the event, to be looked up with all others ([`Lists::scan`]), when what that needs has come from memory.
@@ -230,9 +244,20 @@ impl Lists {
         }
     }
 
-    /// Asks the processor for what removing an entry under this key will need.
-    pub(super) fn prefetch(&self, key: u64) {
-        self.postings.prefetch(self.hash(key));
+    /// Asks the processor for what removing the entry with this header will need.
+    pub(super) fn prefetch(&self, header: &[u32]) {
+        if header[5] & LISTED != 0 {
+            super::simd::prefetch(&self.lists[header[2]]);
+        } else {
+            self.postings.prefetch(self.hash(rows::key(header)));
+        }
+    }
+
+    /// Asks the processor for what stands in the list of the entry with this header, once the list itself is at hand.
+    pub(super) fn prefetch_place(&self, header: &[u32]) {
+        if header[5] & LISTED != 0 && header[4] & GROUPED == 0 {
+            self.lists[header[2]].singles.prefetch_place(header[4] as usize);
+        }
     }
 
     pub(super) fn memory_usage(&self) -> usize {
@@ -243,6 +268,12 @@ impl Lists {
         };
         self.postings.memory_usage() + self.lists.memory_usage() + self.lists.iter().map(list).sum::<usize>()
     }
+}
+
+/// Notes the list of a row in its header.
+fn set_list(header: &mut [u32; HEADER], list: u32) {
+    header[2] = list;
+    header[5] |= LISTED;
 }
 
 fn single(row: u32, whose: Whose, shape: &Shape) -> Single {

@@ -66,7 +66,7 @@ use sets::Sets;
 use slots::Slots;
 use statistics::{Observations, Popularity};
 use std::sync::{Mutex, PoisonError};
-use subscribers::{Group, Subscribers};
+use subscribers::{Found, Group, Subscribers};
 use table::hash_number;
 use translate::Translator;
 
@@ -146,12 +146,13 @@ impl Enindex {
         match filter.conjunctions() {
             [conjunction] => {
                 let row = self.insert_entry(number, owner, conjunction, ALONE);
-                self.subscribers.set_rows(number, &[row]);
+                let is_only_ones = self.rows.row(row)[0] & SHARED == 0;
+                self.subscribers.set_rows(number, &[row], is_only_ones);
             }
             conjunctions => {
                 let rows: Vec<u32> =
                     conjunctions.iter().map(|conjunction| self.insert_entry(number, owner, conjunction, 0)).collect();
-                self.subscribers.set_rows(number, &rows);
+                self.subscribers.set_rows(number, &rows, false);
             }
         }
         true
@@ -201,14 +202,15 @@ impl Enindex {
         self.place_anew(row);
         let header = self.rows.header_mut(row);
         if header[0] & SHARED == 0 {
+            self.subscribers.share_row(header[0]);
             let mut group = Group::default();
             group.add(header[0], (header[5] & ALONE != 0).then(|| rows::id(header)), header[1]);
             header[0] = self.subscribers.groups.insert(group) | SHARED;
-            let key = u64::from(header[2]) << 32 | u64::from(header[3]);
+            let key = self.lists.key(header);
             if key >> 32 == keys::DENSE >> 32 {
                 self.dense[(key & 1) as usize].forget_whose(header[4] as usize);
             } else {
-                self.lists.set_shared(key, header[4], header[0] & !SHARED);
+                self.lists.set_shared(header, header[0] & !SHARED);
             }
         }
         let number = header[0] & !SHARED;
@@ -218,12 +220,23 @@ impl Enindex {
 
     /// Removes a subscription; false if there is none of this id.
     pub fn remove(&mut self, id: SubscriptionId) -> bool {
-        let Some(number) = self.subscribers.find(id) else { return false };
-        let owner = self.subscribers.owner_of(number);
-        for place in 0..self.subscribers.rows(number).len() {
-            let row = self.subscribers.rows(number)[place];
-            self.remove_entry(row, number, owner);
-        }
+        let number = match self.subscribers.find(id, &self.rows) {
+            None => return false,
+            Some(Found::Row(row)) => {
+                let [number, owner, ..] = *self.rows.header_mut(row);
+                self.subscribers.prefetch_subscription(number);
+                self.remove_entry(row, number, owner);
+                number
+            }
+            Some(Found::Subscription(number)) => {
+                let owner = self.subscribers.owner_of(number);
+                for place in 0..self.subscribers.rows(number).len() {
+                    let row = self.subscribers.rows(number)[place];
+                    self.remove_entry(row, number, owner);
+                }
+                number
+            }
+        };
         self.subscribers.remove(number);
         if self.is_empty() {
             *self = Enindex::default();
@@ -244,15 +257,22 @@ impl Enindex {
             self.subscribers.groups[number] = Group::default();
             self.subscribers.groups.vacate(number);
         }
-        let row_words = self.rows.row(row);
-        self.lists.prefetch(u64::from(row_words[2]) << 32 | u64::from(row_words[3]));
-        let predicates: Vec<Predicate> = predicates(row_words).collect();
-        let piece = self.piece(predicates.iter().copied());
+        let words = self.rows.row(row);
+        // Each of these is far away in memory: all are asked for before any is needed.
+        self.lists.prefetch(words);
+        let piece = self.piece(predicates(words));
+        self.by_predicates.prefetch(spread(piece));
+        self.lists.prefetch_place(words);
         self.by_predicates.remove(spread(piece), |&(_, other)| other == row, |&(piece, _)| spread(piece));
         self.displace(row);
+        let mut translator = Translator { slots: &mut self.slots, sets: &mut self.sets };
+        for predicate in predicates(self.rows.row(row)) {
+            if let Some(slot) = translator.release(&predicate) {
+                self.observations.get_mut().unwrap_or_else(PoisonError::into_inner).forget(slot);
+            }
+        }
         self.rows.remove(row);
         self.row_count -= 1;
-        self.release(&predicates);
     }
 
     /// The subscriptions that the event matches, sorted, in place of what `out` held.
@@ -367,7 +387,7 @@ impl Enindex {
 
     /// Whether there is a subscription of this id.
     pub fn contains(&self, id: SubscriptionId) -> bool {
-        self.subscribers.find(id).is_some()
+        self.subscribers.find(id, &self.rows).is_some()
     }
 
     /// An estimate of the bytes in use. Linear in the subscriptions.

@@ -7,7 +7,7 @@
 
 use super::keys::{Choice, DENSE, UNKEYED, Weighed, equality_slot, view};
 use super::reading::Reading;
-use super::rows::{HEADER, Kind, PARITY, Predicate, predicates};
+use super::rows::{HEADER, Kind, PARITY, Predicate, predicates, set_key};
 use super::shapes::Shape;
 use super::statistics::{ENOUGH, Lens};
 use super::{Enindex, codes};
@@ -121,8 +121,7 @@ impl Enindex {
         let choice = if self.is_dense(weighed, key_probability, share) { Choice::Dense(parity) } else { choice };
         let key = choice.key();
         let header = self.rows.header_mut(row);
-        header[2] = (key >> 32) as u32;
-        header[3] = key as u32;
+        set_key(header, key);
         header[5] = header[5] & !PARITY | if parity == 1 { PARITY } else { 0 };
         match choice {
             Choice::Unkeyed => self.unkeyed += 1,
@@ -158,8 +157,8 @@ impl Enindex {
     /// Takes an entry from where it is posted.
     pub(super) fn displace(&mut self, row: u32) {
         let header = self.rows.header_mut(row);
-        let key = u64::from(header[2]) << 32 | u64::from(header[3]);
-        if (key >> 32) == DENSE >> 32 {
+        let key = self.lists.key(header);
+        if key >> 32 == DENSE >> 32 {
             let place = header[4] as usize;
             return self.dense[(key & 1) as usize].remove(place, &mut self.rows);
         }

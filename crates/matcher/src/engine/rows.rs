@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | 0 | the subscriber: a subscription's number, or with [`SHARED`] that of a group of subscriptions |
 //! | 1 | the subscriber's owner, unless it is a group |
-//! | 2, 3 | the key under which the entry is posted |
+//! | 2, 3 | the key under which the entry is posted; with [`LISTED`] the number of the list that has this key, instead |
 //! | 4 | the place in the subscription list of that key |
-//! | 5 | words of the row (24 bits), [`PARITY`], [`ALONE`] |
+//! | 5 | words of the row (24 bits), [`PARITY`], [`ALONE`], [`LISTED`] |
 //! | 6, 7 | the id of the subscription, unless it is a group |
 //! | 8... | the predicates, the least likely first |
 //!
@@ -21,6 +21,8 @@ pub(super) const HEADER: usize = 8;
 pub(super) const PARITY: u32 = 1 << 24;
 /// In word 5: marks rows whose subscriber, if it is a subscription, has no other row.
 pub(super) const ALONE: u32 = 1 << 25;
+/// In word 5: marks rows that stand in a list, so that removing them does not begin with looking up the key.
+pub(super) const LISTED: u32 = 1 << 26;
 /// Marks a subscriber that is a group.
 pub(super) const SHARED: u32 = 1 << 31;
 const PAGE: usize = 1 << 14;
@@ -153,6 +155,19 @@ impl Predicate {
 #[inline]
 pub(super) fn id(row: &[u32]) -> SubscriptionId {
     SubscriptionId(u64::from(row[6]) << 32 | u64::from(row[7]))
+}
+
+/// The key in a row that is in no list.
+#[inline]
+pub(super) fn key(header: &[u32]) -> u64 {
+    u64::from(header[2]) << 32 | u64::from(header[3])
+}
+
+/// Notes the key of a row that is in no list.
+pub(super) fn set_key(header: &mut [u32; HEADER], key: u64) {
+    header[2] = (key >> 32) as u32;
+    header[3] = key as u32;
+    header[5] &= !LISTED;
 }
 
 /// The predicates of a row.

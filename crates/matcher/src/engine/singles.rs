@@ -9,7 +9,6 @@ use super::keys::{ALWAYS, is_surely_inside, passes};
 use super::lists::SURE;
 use super::reading::Reading;
 use crate::SubscriptionId;
-use std::mem::size_of;
 
 /// Words in the head of an entry: its row, and two of its predicates.
 const HEAD: usize = 3;
@@ -37,7 +36,7 @@ pub(super) struct Single {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Singles {
     /// For each entry that there is room for a head, then for each a shape, then for each its details.
-    words: Vec<u32>,
+    words: Box<[u32]>,
     count: u32,
     capacity: u32,
 }
@@ -79,7 +78,7 @@ impl Singles {
     }
 
     fn resize(&mut self, capacity: u32) {
-        let words = vec![0; capacity as usize * (HEAD + 1 + DETAILS)];
+        let words = vec![0_u32; capacity as usize * (HEAD + 1 + DETAILS)].into();
         let other = std::mem::replace(self, Singles { words, count: self.count, capacity });
         for place in 0..self.len() {
             for (to, from) in self.parts(place).into_iter().zip(other.parts(place)) {
@@ -125,6 +124,13 @@ impl Singles {
         self.words[..(self.len() * HEAD).min(4 * LINE)].iter().step_by(LINE).for_each(super::simd::prefetch);
     }
 
+    /// Asks the processor for what removing an entry will need.
+    pub(super) fn prefetch_place(&self, place: usize) {
+        for part in [place, self.len() - 1].into_iter().flat_map(|place| self.parts(place)) {
+            super::simd::prefetch(&self.words[part.start]);
+        }
+    }
+
     /// Appends the rows of entries that the event may match, with [`SURE`] if it does, provided that the key leaves no doubt. If
     /// ids are wanted, they are noted instead where there is no doubt.
     #[inline]
@@ -161,6 +167,6 @@ impl Singles {
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        self.words.capacity() * size_of::<u32>()
+        size_of_val(&*self.words)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::flat::Flat;
 use super::pages::Pages;
+use super::rows::{self, Rows};
 use super::table::{Table, hash_number};
 use crate::{Owner, SubscriptionId};
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ use std::mem::size_of;
 const SEVERAL: u32 = 1 << 31;
 /// The rows of FALSE.
 const NO_ROWS: u32 = u32::MAX;
+/// Marks the number of a subscription where others have the number of their only row.
+const NUMBER: u32 = 1 << 31;
 
 /// A subscription.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,15 @@ pub(super) struct Subscription {
     pub(super) owner: u32,
     /// Its row; with [`SEVERAL`] the number of a list of rows; or [`NO_ROWS`], which vacant places have too.
     rows: u32,
+}
+
+/// How a subscription is found.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    /// By its only row, which no other subscription has.
+    Row(u32),
+    /// By its number.
+    Subscription(u32),
 }
 
 /// Subscriptions that ask for the same entry.
@@ -80,7 +92,8 @@ struct OwnerUse {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Subscribers {
     subscriptions: Pages<Subscription>,
-    /// A piece of the id's hash, and the subscription's number.
+    /// A piece of the id's hash, and the row of a subscription that has it to itself and no other, since that row names the
+    /// subscription; else the subscription's [`NUMBER`].
     by_id: Flat<(u32, u32)>,
     lists: Pages<Box<[u32]>>,
     owners: Pages<OwnerUse>,
@@ -104,13 +117,24 @@ impl Subscribers {
         hash_number(id.0, self.secret) as u32
     }
 
-    pub(super) fn find(&self, id: SubscriptionId) -> Option<u32> {
+    pub(super) fn find(&self, id: SubscriptionId, rows: &Rows) -> Option<Found> {
         let piece = self.piece(id);
-        let same = |&(other, number): &(u32, u32)| other == piece && self.subscriptions[number].id == id;
-        self.by_id.find(spread(piece), same).map(|&(_, number)| number)
+        let same = |&(other, target): &(u32, u32)| {
+            other == piece
+                && id
+                    == match target & NUMBER {
+                        0 => {
+                            rows.prefetch(target);
+                            rows::id(rows.row(target))
+                        }
+                        _ => self.subscriptions[target & !NUMBER].id,
+                    }
+        };
+        let &(_, target) = self.by_id.find(spread(piece), same)?;
+        Some(if target & NUMBER == 0 { Found::Row(target) } else { Found::Subscription(target & !NUMBER) })
     }
 
-    /// Adds a subscription that is not there, without rows; says its number and its owner's.
+    /// Adds a subscription that is not there, without rows; says its number and its owner's. It is found once it has rows.
     pub(super) fn insert(&mut self, id: SubscriptionId, owner: Owner) -> (u32, u32) {
         let hash = hash_number(owner.0, self.secret);
         let known = self.by_owner.find(hash, |&number| self.owners[number].owner == owner).copied();
@@ -123,19 +147,30 @@ impl Subscribers {
         });
         self.owners[owner].subscriptions += 1;
         let number = self.subscriptions.insert(Subscription { id, owner, rows: NO_ROWS });
-        let piece = self.piece(id);
-        self.by_id.insert(spread(piece), (piece, number), |&(piece, _)| spread(piece));
         self.count += 1;
         (number, owner)
     }
 
-    /// Notes the rows of a subscription.
-    pub(super) fn set_rows(&mut self, number: u32, rows: &[u32]) {
-        self.subscriptions[number].rows = match rows {
-            [] => NO_ROWS,
-            [row] => *row,
-            several => self.lists.insert(several.into()) | SEVERAL,
+    /// Notes the rows of a subscription that had none. If it is the only one's, the row names it.
+    pub(super) fn set_rows(&mut self, number: u32, rows: &[u32], is_only_ones: bool) {
+        let (rows, target) = match rows {
+            [] => (NO_ROWS, number | NUMBER),
+            [row] => (*row, if is_only_ones { *row } else { number | NUMBER }),
+            several => (self.lists.insert(several.into()) | SEVERAL, number | NUMBER),
         };
+        self.subscriptions[number].rows = rows;
+        let piece = self.piece(self.subscriptions[number].id);
+        self.by_id.insert(spread(piece), (piece, target), |&(piece, _)| spread(piece));
+    }
+
+    /// Notes that a row of this subscription is no longer its own.
+    pub(super) fn share_row(&mut self, number: u32) {
+        let Subscription { id, rows, .. } = self.subscriptions[number];
+        if rows & SEVERAL == 0
+            && let Some(item) = self.by_id.find_mut(spread(self.piece(id)), |&(_, target)| target == rows)
+        {
+            item.1 = number | NUMBER;
+        }
     }
 
     /// The rows of a subscription.
@@ -152,7 +187,9 @@ impl Subscribers {
     pub(super) fn remove(&mut self, number: u32) {
         let Subscription { id, owner, rows } = self.subscriptions[number];
         let piece = self.piece(id);
-        self.by_id.remove(spread(piece), |&(_, other)| other == number, |&(piece, _)| spread(piece));
+        let is_several = rows & SEVERAL != 0;
+        let same = |&(_, target): &(u32, u32)| target == number | NUMBER || !is_several && target == rows;
+        self.by_id.remove(spread(piece), same, |&(piece, _)| spread(piece));
         if rows != NO_ROWS && rows & SEVERAL != 0 {
             self.lists[rows & !SEVERAL] = Box::default();
             self.lists.vacate(rows & !SEVERAL);
@@ -167,6 +204,11 @@ impl Subscribers {
             self.owners.vacate(owner);
             self.owner_count -= 1;
         }
+    }
+
+    /// Asks the processor for a subscription.
+    pub(super) fn prefetch_subscription(&self, number: u32) {
+        super::simd::prefetch(&self.subscriptions[number]);
     }
 
     /// Asks the processor for what some groups later will be needed.
