@@ -126,6 +126,7 @@ impl Broker {
             config,
         };
         broker.timers.set(Timer::Started, Some(now + broker.config.starting));
+        broker.timers.set(Timer::Path, broker.config.leaf.then_some(now + broker.config.path_wait));
         broker.renew_link_state();
         broker.topology.update_routes(now);
         broker

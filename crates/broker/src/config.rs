@@ -52,7 +52,8 @@ pub struct Config {
     pub resend: Duration,
     /// See [`Config::resend`].
     pub resend_max: Duration,
-    /// How long a leaf broker stays with a parent that has lost its path to the core.
+    /// How long a leaf broker stays with a parent that has lost its path to the core; and how long one without an uplink lets
+    /// a subscription wait for one.
     pub path_wait: Duration,
     /// How long a leaf broker may rely on what its parent last told it of others' interest.
     pub lease: Duration,

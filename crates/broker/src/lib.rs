@@ -66,7 +66,8 @@
 //! not for longer than the parent's own. Without one publications wait, as in any broker whose view is not complete.
 //!
 //! **Without an uplink** a leaf goes on for its clients and the leaves below; what is to go up is kept, within bounds, and goes
-//! when a parent has given a lease.
+//! when a parent has given a lease. For two seconds subscriptions wait for the next uplink; after that they are answered at once,
+//! as partly in force.
 //!
 //! **The driver** of a leaf broker dials one uplink of its list at a time, and the next one when a dial fails, when the core
 //! closes the link ([`CloseReason::NoPath`], [`CloseReason::Cycle`]) or when it dies; a parent never dials. A second uplink

@@ -37,6 +37,8 @@ pub(crate) struct Parent {
 #[derive(Debug)]
 pub(crate) struct Uplink {
     pub(crate) parent: Option<Parent>,
+    /// Whether there has been no way up for so long that answers do not wait for one any more.
+    pub(crate) cut_off: bool,
     /// Counts the attachments.
     epoch: u64,
     /// The last path of the last attachment.
@@ -58,6 +60,7 @@ impl Uplink {
         told.tell_whole(0);
         Uplink {
             parent: None,
+            cut_off: false,
             epoch: 0,
             previous: Vec::new(),
             told,
@@ -166,6 +169,7 @@ impl Broker {
         let lost = path.is_empty();
         if !lost {
             uplink.previous = path.clone();
+            uplink.cut_off = false;
         }
         parent.path = path;
         if !std::mem::replace(&mut parent.attached, true) {
@@ -188,11 +192,15 @@ impl Broker {
         self.time_publications();
     }
 
-    /// The parent has had no path to the core for long enough: another one may have.
+    /// There has been no way up for long enough: another parent than the present one may have a path, and whoever waits for an
+    /// answer is told that there is none.
     pub(crate) fn on_path_overdue(&mut self, out: &mut Vec<Output>) {
-        if let Some(link) = self.uplink.as_ref().and_then(|uplink| uplink.attached()).map(|parent| parent.link) {
+        let Some(uplink) = &mut self.uplink else { return };
+        uplink.cut_off = true;
+        if let Some(link) = uplink.attached().map(|parent| parent.link) {
             self.close(link, CloseReason::NoPath, out);
         }
+        self.check_waits(out);
     }
 
     /// The uplink is gone. What others want stays until the next parent says it anew, but is not relied on.
@@ -204,12 +212,12 @@ impl Broker {
         uplink.told.tell_whole(0);
         uplink.missing.clear();
         uplink.others.unattach();
-        self.timers.set(Timer::Path, None);
         self.timers.set(Timer::Renew, None);
         self.end_lease();
         self.view_changed();
         self.unsettled.scopes = true;
         if had_path {
+            self.timers.set(Timer::Path, Some(self.now + self.config.path_wait));
             self.tell_path(out);
         }
     }

@@ -166,7 +166,7 @@ impl Broker {
         let over = match &wait.until {
             Until::Held { filter, version, .. } => {
                 let missing = self.missing(filter, *version);
-                let over = missing.is_empty() && !self.starting;
+                let over = self.ends_with(&missing);
                 self.waits.set_missing(number, missing);
                 over
             }
@@ -185,6 +185,12 @@ impl Broker {
         let above = self.uplink.as_ref().map(|uplink| uplink.attached().map_or(self.identity.id, |parent| parent.id));
         let all = self.concerned(filter).chain(leaves.map(|(_, leaf)| leaf.id)).chain(above);
         all.filter(|&broker| !self.holds(broker, version)).collect()
+    }
+
+    /// Whether a wait is over that misses these. One that misses only an uplink is over when there has been none for a while.
+    fn ends_with(&self, missing: &BTreeSet<BrokerId>) -> bool {
+        let cut_off = self.uplink.as_ref().is_some_and(|uplink| uplink.cut_off);
+        !self.starting && missing.iter().all(|&broker| cut_off && broker == self.identity.id)
     }
 
     /// Whether another broker holds the interest of this version, or does not rely on what it holds.
@@ -223,9 +229,9 @@ impl Broker {
                 continue;
             };
             missing.remove(&broker);
-            let over = missing.is_empty() && !self.starting;
+            let missing = missing.clone();
             self.waits.found(broker, number);
-            if over {
+            if self.ends_with(&missing) {
                 self.answer(number, out);
             }
         }
