@@ -106,6 +106,8 @@ impl Broker {
         // A leaf cannot speak for the core. In a leaf broker, events may come round while paths are being told.
         let of_core = self.uplink.is_none() && (origin == self.identity.id || self.topology.route(origin).is_some());
         match self.for_oneself(&frame) {
+            // Whoever sends it may have been sent it by the one who lies.
+            Some(_) if self.uplink.is_none() && self.leaves.is_claimed(link, frame.id) => self.counters.strays += 1,
             Some(event) if !of_core => {
                 let again = !self.seen.is_new(frame.id, self.now, self.config.seen);
                 if again && self.uplink.is_none() {

@@ -13,7 +13,7 @@ use crate::told::STEPS;
 use crate::topology::ScopeView;
 use crate::waits::Asker;
 use crate::{
-    AnnouncedFilter, Attach, BrokerId, CloseReason, Detach, Interest, LeafMessage, LinkId, MAX_PATH, Message,
+    AnnouncedFilter, Attach, BrokerId, CloseReason, Detach, EventId, Interest, LeafMessage, LinkId, MAX_PATH, Message,
     Neighbour, Output, Payload, Scope,
 };
 use enroute_covering::{RootChange, RootDifference};
@@ -36,6 +36,8 @@ pub(crate) struct Leaf {
     incarnation: u64,
     /// Of its attachment; none before.
     epoch: Option<u64>,
+    /// Whether it has hung nowhere else in its life.
+    only_here: bool,
     /// Filters that it can hold.
     pub(crate) table: usize,
     pub(crate) interest: Received,
@@ -82,6 +84,14 @@ impl Leaves {
         self.attached.values().copied().collect()
     }
 
+    /// Whether an event cannot have come up over this link: the leaf that published it hangs here by another one, and has hung
+    /// nowhere else in that life. (Below a leaf broker, events can come round.)
+    pub(crate) fn is_claimed(&self, link: LinkId, id: EventId) -> bool {
+        let own = self.to(id.origin).filter(|&own| own != link);
+        let own = own.and_then(|own| self.get(own));
+        own.is_some_and(|leaf| leaf.only_here && leaf.incarnation == id.incarnation)
+    }
+
     /// Whether events of a leaf come, or may still come, over this link.
     pub(crate) fn may_send(&self, link: LinkId) -> bool {
         self.by_link.get(&link).is_some_and(|leaf| leaf.epoch.is_some()) || self.moved.contains(&link)
@@ -119,6 +129,7 @@ impl Broker {
                 peer_id: neighbour.peer_id,
                 incarnation: neighbour.incarnation,
                 epoch: None,
+                only_here: false,
                 table: 0,
                 interest: Received::default(),
                 scope_version: 0,
@@ -187,6 +198,7 @@ impl Broker {
         }
         if let Some(leaf) = self.leaves.get_mut(link) {
             (leaf.epoch, leaf.table) = (Some(epoch), attach.table as usize);
+            leaf.only_here = attach.previous.is_empty();
         }
         self.leaves.attached.insert(id, link);
         self.send_to_leaf(link, LeafMessage::Path(path), out);

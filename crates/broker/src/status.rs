@@ -174,7 +174,8 @@ pub struct Counters {
     pub quenched: u64,
     /// Events that came from a leaf or uplink once more and were dropped.
     pub seen_again: u64,
-    /// Events that came over a link to a leaf or parent that is not attached, and were dropped.
+    /// Events that came over a link to a leaf or parent that is not attached, or under the name of a leaf that hangs elsewhere, and
+    /// were dropped.
     pub strays: u64,
     /// Events that were kept for an uplink and dropped since there were too many.
     pub lost_kept: u64,
