@@ -6,10 +6,10 @@ use enroute_broker::*;
 use enroute_filter::{Event, Filter};
 use std::time::Duration;
 
-const LINK: LinkId = LinkId(500);
+pub(crate) const LINK: LinkId = LinkId(500);
 
 /// A neighbour that says nothing by itself.
-fn neighbour(name: &str, role: Role) -> Neighbour {
+pub(crate) fn neighbour(name: &str, role: Role) -> Neighbour {
     Neighbour {
         broker: BrokerId::of_peer(name),
         role,
@@ -24,23 +24,32 @@ fn neighbour(name: &str, role: Role) -> Neighbour {
 }
 
 /// Gives a broker an input and says what it did.
-fn lines(world: &mut World, broker: BrokerId, input: Input) -> String {
+pub(crate) fn lines(world: &mut World, broker: BrokerId, input: Input) -> String {
     world.transcript = Some(Vec::new());
     world.input(broker, input);
     world.transcript.take().unwrap_or_default().join("\n")
 }
 
-fn says(world: &mut World, broker: BrokerId, message: LeafMessage) -> String {
+pub(crate) fn says(world: &mut World, broker: BrokerId, message: LeafMessage) -> String {
     lines(world, broker, Input::Message { link: LINK, message: Message::Leaf(message) })
 }
 
-fn attach(epoch: u64) -> LeafMessage {
+pub(crate) fn attach(epoch: u64) -> LeafMessage {
     LeafMessage::Attach(Attach { epoch, previous: Vec::new(), table: 100 })
 }
 
-/// A core broker with a mute leaf below it.
-fn beside_a_leaf() -> (World, BrokerId) {
+/// A world that knows the names of brokers that are not in it.
+fn world_of_names() -> World {
     let mut world = World::new();
+    for name in ["parent", "leaf", "below", "second", "far"] {
+        world.names.insert(BrokerId::of_peer(name), name.to_owned());
+    }
+    world
+}
+
+/// A core broker with a mute leaf below it.
+pub(crate) fn beside_a_leaf() -> (World, BrokerId) {
+    let mut world = world_of_names();
     let core = world.start("core");
     let neighbour = neighbour("leaf", Role::Leaf);
     world.input(core, Input::LinkUp { link: LINK, neighbour });
@@ -49,8 +58,8 @@ fn beside_a_leaf() -> (World, BrokerId) {
 }
 
 /// A leaf broker with a mute parent above it.
-fn below_a_parent() -> (World, BrokerId) {
-    let mut world = World::new();
+pub(crate) fn below_a_parent() -> (World, BrokerId) {
+    let mut world = world_of_names();
     let leaf = world.start_leaf("leaf");
     let neighbour = neighbour("parent", Role::Parent);
     world.input(leaf, Input::LinkUp { link: LINK, neighbour });
@@ -64,13 +73,13 @@ fn announced(text: &str) -> AnnouncedFilter {
 }
 
 /// A whole interest of one step; its digest is right.
-fn whole(version: u64, scope_version: u64, filters: &[&str]) -> Interest {
+pub(crate) fn whole(version: u64, scope_version: u64, filters: &[&str]) -> Interest {
     let added: Vec<AnnouncedFilter> = filters.iter().map(|text| announced(text)).collect();
     let digest = added.iter().fold(Digest::default(), Digest::with);
     Interest { version, scope_version, whole: true, added, removed: Vec::new(), last: true, digest }
 }
 
-fn frame(origin: &str, to: &str, event: &Event) -> EventFrame {
+pub(crate) fn frame(origin: &str, to: &str, event: &Event) -> EventFrame {
     let id = EventId { origin: BrokerId::of_peer(origin), incarnation: 1, sequence: 1 };
     EventFrame {
         hop_limit: 1,
@@ -80,11 +89,11 @@ fn frame(origin: &str, to: &str, event: &Event) -> EventFrame {
     }
 }
 
-fn message(message: LeafMessage) -> Input {
+pub(crate) fn message(message: LeafMessage) -> Input {
     Input::Message { link: LINK, message: Message::Leaf(message) }
 }
 
-fn arrival(frame: EventFrame) -> Input {
+pub(crate) fn arrival(frame: EventFrame) -> Input {
     Input::Event { link: LINK, frame }
 }
 
@@ -312,25 +321,30 @@ fn a_leaf_that_acknowledges_nothing_holds_up_nobody_for_long() {
     assert_eq!(world.reply(core, 1, request), Some(&Reply::InForce { brokers: 0 }));
 }
 
-/// What a leaf had not begun to send over an uplink that it closed itself goes up over the next one.
+/// What a leaf had not begun to send over an uplink that it closed itself goes up over the next one, in order.
 #[test]
 fn unsent_events_of_a_closed_uplink_are_kept() {
     let (mut world, leaf) = below_a_parent();
     says(&mut world, leaf, LeafMessage::Path(vec![]));
     world.advance(Duration::from_secs(3));
-    let up = EventFrame { hop_limit: 31, ..frame("leaf", "parent", &event("x", 1)) };
+    let up = |sequence| {
+        let mut up = EventFrame { hop_limit: 31, ..frame("leaf", "parent", &event("x", 1)) };
+        up.id.sequence = sequence;
+        up
+    };
     let down = EventFrame { hop_limit: 0, ..frame("leaf", "below", &event("x", 2)) };
-    world.input(leaf, Input::LinkDown { link: LINK, unsent: vec![up, down] });
+    world.input(leaf, Input::LinkDown { link: LINK, unsent: vec![up(1), down, up(2)] });
     let kept = |world: &mut World| {
         world.brokers.get_mut(&leaf).expect("it lives").status().uplink.expect("a leaf").kept_events
     };
-    assert_eq!(kept(&mut world), 1);
+    assert_eq!(kept(&mut world), 2);
     let core = world.start("core");
     let request = world.subscribe(core, 1, "s", "TRUE");
     world.answer(core, 1, request);
     world.attach(leaf, core);
     world.advance(Duration::from_secs(6));
-    assert_eq!((world.deliveries(core, 1).len(), kept(&mut world)), (1, 0));
+    let sequences: Vec<u64> = world.deliveries(core, 1).iter().map(|(id, _, _)| id.sequence).collect();
+    assert_eq!((sequences, kept(&mut world)), (vec![1, 2], 0));
 }
 
 /// A leaf relies on what it holds from the time it asked, and no longer than it is told.
@@ -462,7 +476,41 @@ fn a_partial_answer_comes_through_a_leaf_and_is_asked_for_again() {
     world.input(core, Input::LinkDown { link, unsent: vec![] });
     let request = world.subscribe(leaf, 1, "third", "x = 1");
     assert_eq!(world.answer(leaf, 1, request), Reply::InForce { brokers: 1 });
-    let offline = world.start_leaf("offline");
-    let request = world.subscribe(offline, 1, "s", "x = 1");
-    assert_eq!(world.answer(offline, 1, request), Reply::Partial { missing: vec![offline] });
+}
+
+/// Without an uplink a subscription waits for one for two seconds, counted from when the last one was lost; after that it is
+/// answered at once, also that of a leaf below. With the next uplink it is in force again.
+#[test]
+fn who_has_been_without_an_uplink_is_answered_at_once() {
+    let mut world = World::new();
+    let core = world.start("core");
+    let (upper, lower) = (world.start_leaf("upper"), world.start_leaf("lower"));
+    let early = world.subscribe(upper, 1, "early", "x = 1");
+    world.advance(Duration::from_millis(1_900));
+    assert_eq!(world.reply(upper, 1, early), None);
+    world.attach(upper, core);
+    world.run();
+    assert_eq!(world.reply(upper, 1, early), Some(&Reply::InForce { brokers: 1 }));
+    world.attach(lower, upper);
+    world.run();
+    world.cut(upper, core);
+    world.run();
+    let own = world.subscribe(upper, 1, "own", "x = 2");
+    let below = world.subscribe(lower, 1, "below", "x = 3");
+    world.advance(Duration::from_millis(1_000));
+    // One that has no path itself makes no difference.
+    let lonely = world.start_leaf("lonely");
+    world.attach(upper, lonely);
+    world.advance(Duration::from_millis(900));
+    assert_eq!((world.reply(upper, 1, own), world.reply(lower, 1, below)), (None, None));
+    world.advance(Duration::from_millis(200));
+    assert_eq!(world.reply(upper, 1, own), Some(&Reply::Partial { missing: vec![upper] }));
+    assert!(matches!(world.reply(lower, 1, below), Some(Reply::Partial { .. })), "{:?}", world.reply(lower, 1, below));
+    let late = world.subscribe(upper, 1, "late", "x = 4");
+    assert_eq!(world.reply(upper, 1, late), Some(&Reply::Partial { missing: vec![upper] }));
+    world.attach(upper, core);
+    world.run();
+    let again = world.subscribe(upper, 1, "again", "x = 4");
+    world.run();
+    assert_eq!(world.reply(upper, 1, again), Some(&Reply::InForce { brokers: 1 }));
 }

@@ -2,6 +2,7 @@
 
 mod costs;
 mod invariants;
+mod leases;
 mod leaves;
 mod transcript;
 mod world;
