@@ -28,11 +28,13 @@ impl Paths {
         }
     }
 
-    /// Whether two brokers could reach each other all the time from one moment to another.
+    /// Whether two brokers could reach each other all the time from one moment to another. Before anything is recorded there
+    /// are no links.
     pub(crate) fn joined(&self, a: usize, b: usize, from: Time, to: Time) -> bool {
         let first = self.history.partition_point(|&(time, _)| time <= from).saturating_sub(1);
-        let during = self.history[first.min(self.history.len())..].iter().take_while(|&&(time, _)| time <= to);
-        !self.history.is_empty() && during.into_iter().all(|(_, parts)| parts[a] == parts[b])
+        let known = self.history.first().is_some_and(|&(time, _)| time <= from);
+        let mut during = self.history[first..].iter().take_while(|&&(time, _)| time <= to);
+        known && during.all(|(_, parts)| parts[a] == parts[b])
     }
 
     /// Forgets all but the present.
@@ -126,14 +128,16 @@ mod tests {
     #[test]
     fn parts_of_the_network_are_known_for_every_time() {
         let mut paths = Paths::default();
-        paths.record(Time(0), 3, [[0, 1], [1, 2]].into_iter());
+        assert!(!paths.joined(0, 2, Time(0), Time(99)));
+        paths.record(Time(5), 3, [[0, 1], [1, 2]].into_iter());
+        assert!(!paths.joined(0, 2, Time(4), Time(4)) && !paths.joined(0, 2, Time(4), Time(9)));
         paths.record(Time(100), 3, [[0, 1]].into_iter());
         paths.record(Time(200), 3, [[0, 1], [0, 2]].into_iter());
         assert!(paths.joined(0, 2, Time(10), Time(99)));
         assert!(!paths.joined(0, 2, Time(10), Time(100)));
         assert!(!paths.joined(0, 2, Time(150), Time(250)));
         assert!(paths.joined(0, 2, Time(200), Time(900)));
-        assert!(paths.joined(0, 1, Time(0), Time(900)));
+        assert!(paths.joined(0, 1, Time(5), Time(900)));
     }
 
     #[test]
