@@ -198,7 +198,7 @@ impl World {
             event.to_builder().payload(payload).build().unwrap_or_else(|_| event.clone())
         };
         let calm = self.calm && self.reaches_core(host);
-        let (number, event) = self.oracle.publish(client, host, self.now, calm, numbered);
+        let (number, event) = self.oracle.publish(client, host, self.now, (calm, self.tops()), numbered);
         self.oracle.would_flood(number, self.whole_graph().flooding(host));
         let ticket = self.ticket(client, session);
         let advertised = &self.clients[client].advertisements;

@@ -108,12 +108,6 @@ impl Custody {
         self.places.get(&(event, destination)).copied()
     }
 
-    /// Where the copies of an event are, for all destinations.
-    pub(crate) fn places(&self, event: EventId) -> impl Iterator<Item = Place> {
-        let all = (event, BrokerId(0))..=(event, BrokerId(u64::MAX));
-        self.places.range(all).map(|(_, &place)| place)
-    }
-
     pub(crate) fn clear(&mut self) {
         self.places.clear();
         self.come_up.clear();

@@ -276,14 +276,14 @@ impl World {
 
     /// A broker is gone from one moment to the next, with all it had in memory; its links break.
     pub fn crash(&mut self, host: usize) {
-        if self.hosts[host].core.is_none() {
+        if self.hosts[host].core.take().is_none() {
             return;
         }
         self.disturb();
         self.trace(host, &"crashes");
-        self.hosts[host].core = None;
+        let waiting = std::mem::take(&mut self.hosts[host].waiting);
         self.hosts[host].untried.clear();
-        self.oracle.crashed((host, self.hosts[host].id), self.now);
+        self.oracle.crashed((host, self.hosts[host].id), &waiting, self.now);
         let own: Vec<(u64, usize)> = self
             .connections
             .iter()
@@ -314,7 +314,8 @@ impl World {
     /// An event goes down with a link that it was sent on from a side.
     fn lose_event(&mut self, edge: usize, side: usize, frame: &EventFrame) {
         if self.edges[edge].uplink {
-            self.oracle.hop_lost(side == 0, frame, self.now);
+            let below = self.leaves_below(self.edges[edge].hosts[0]);
+            self.oracle.hop_lost(side == 0, below, frame, self.now);
         } else {
             self.oracle.lost(frame, self.now);
         }
@@ -367,7 +368,11 @@ impl World {
         }
         match standing {
             Standing::Up => {
+                let unsent = kept.iter().map(|frame| frame.id).collect();
                 self.give(host, Input::LinkDown { link: Connection::link(number, side), unsent: kept });
+                if self.edges[edge].uplink && side == 0 {
+                    self.check_kept(host, unsent);
+                }
                 self.redial(edge, side);
             }
             Standing::Opening => {

@@ -2,9 +2,10 @@
 
 use crate::link::{Connection, Standing};
 use crate::world::{Happening, World};
-use enroute_broker::Time;
+use enroute_broker::{BrokerId, EventId, Time};
 use rand::RngExt;
 use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::Random;
@@ -170,6 +171,17 @@ impl World {
         chain
     }
 
+    /// A leaf and all leaves that hang off it, over however many others.
+    pub(crate) fn leaves_below(&self, leaf: usize) -> Vec<usize> {
+        self.settings.uplinks.keys().copied().filter(|&other| self.chain(other).contains(&leaf)).collect()
+    }
+
+    /// For each leaf the core broker that it hangs off, if it does.
+    pub(crate) fn tops(&self) -> BTreeMap<usize, BrokerId> {
+        let top = |leaf: usize| self.chain(leaf).last().copied().filter(|&top| !self.is_leaf(top));
+        self.settings.uplinks.keys().filter_map(|&leaf| Some((leaf, self.hosts[top(leaf)?].id))).collect()
+    }
+
     /// Whether a broker is in the core or hangs off it, over however many leaves.
     pub(crate) fn reaches_core(&self, host: usize) -> bool {
         self.chain(host).last().is_some_and(|&last| !self.is_leaf(last))
@@ -185,6 +197,26 @@ impl World {
             }
         };
         self.edges.iter().any(may)
+    }
+
+    /// Notes what waits in a broker to go up, and what has ended its wait.
+    pub(crate) fn note_waiting(&mut self, host: usize) {
+        let Some(core) = &self.hosts[host].core else { return };
+        let waiting: BTreeSet<EventId> = core.waiting_to_go_up().collect();
+        let before = std::mem::replace(&mut self.hosts[host].waiting, waiting);
+        for &id in before.difference(&self.hosts[host].waiting) {
+            self.oracle.wait_ended(id, self.now);
+        }
+    }
+
+    /// What an uplink had not begun to send when it broke waits in the leaf for the next one, in order.
+    pub(crate) fn check_kept(&mut self, host: usize, unsent: Vec<EventId>) {
+        let Some(core) = &self.hosts[host].core else { return };
+        let kept: Vec<EventId> = core.waiting_to_go_up().filter(|id| unsent.contains(id)).collect();
+        if kept != unsent {
+            let name = self.hosts[host].name.clone();
+            self.complain(format!("{name} keeps {kept:?} of the events {unsent:?} that it had not begun to send up"));
+        }
     }
 
     /// What the leaves say of themselves against what is.

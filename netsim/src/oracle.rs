@@ -1,7 +1,8 @@
 //! The oracle: a flat list of every subscription, and what must, may and must not reach each client.
 //!
 //! Moments are counted, not timed: each thing that happens in the world has one, so that nothing happens at the same one. An
-//! event lives from the moment its publication is asked for until the last moment that any copy of it moved.
+//! event lives from the moment its publication is asked for until the last moment that any copy of it moved, or ended a wait
+//! in a broker: to go on, to go nowhere since nobody wants it, or by a crash.
 //!
 //! - A subscription answered before that life and not withdrawn before its end **must** get the event, once.
 //! - One that stood for a part of it **may**.
@@ -10,8 +11,9 @@
 //! An event that must come and does not is **lost** if a fault explains it, and **missed** otherwise; a missed event is a
 //! defect of the brokers. These explain it, and nothing else does:
 //!
-//! 1. the copy for that client's broker was under way on a link that broke, or in a broker that crashed; or a copy between a
-//!    leaf and its parent was, on whichever the client's broker may depend;
+//! 1. the copy for that client's broker was under way on a link that broke, or in a broker that crashed; for a leaf's client that
+//!    for the core broker that the leaf hung off when the event was published, or one on its way down to the leaf; and for every
+//!    client the one that was on its way up;
 //! 2. there was no path between the two brokers for some time of the event's life, or none from the broker that held the
 //!    copy ([`Paths`]);
 //! 3. the receipt said that the view of the publishing broker was not complete.
@@ -72,12 +74,12 @@ struct Publication {
     flooding: u64,
     /// Brokers that it has come to over a link between a leaf and its parent.
     visited: BTreeSet<usize>,
-    /// The broker that it last came up to from a leaf, unless it has gone on from there.
-    came_up_to: Option<usize>,
-    /// Whether it was lost on its way up from a leaf, or may have waited in a broker that crashed.
+    /// Whether it was lost on its way up from a leaf, or waited for that in a broker that crashed.
     lost_up: bool,
-    /// Whether a copy was lost on its way down to a leaf.
-    lost_down: bool,
+    /// Leaves that hung where a copy was lost on its way down, that one or leaves below it.
+    lost_down: BTreeSet<usize>,
+    /// For each leaf the core broker that it hung off when the event was published.
+    tops: BTreeMap<usize, BrokerId>,
 }
 
 /// What has been judged, in all or for a client.
@@ -165,9 +167,6 @@ pub(crate) struct Oracle {
     pub(crate) complaints: Vec<String>,
 }
 
-/// No broker holds an event for longer that has a path.
-const HELD_AT_MOST: Duration = Duration::from_secs(10);
-
 /// More complaints than this help nobody.
 const MOST_COMPLAINTS: usize = 100;
 
@@ -251,13 +250,13 @@ impl Oracle {
             .filter(move |subscription| named(subscription))
     }
 
-    /// A publication is asked for, and a number given.
+    /// A publication is asked for, and a number given; `tops` are the core brokers that leaves hang off.
     pub(crate) fn publish(
         &mut self,
         client: usize,
         host: usize,
         now: Time,
-        calm: bool,
+        (calm, tops): (bool, BTreeMap<usize, BrokerId>),
         event: impl FnOnce(usize) -> Event,
     ) -> (usize, Event) {
         let number = self.published;
@@ -278,9 +277,9 @@ impl Oracle {
             crossings: Vec::new(),
             flooding: 0,
             visited: BTreeSet::new(),
-            came_up_to: None,
             lost_up: false,
-            lost_down: false,
+            lost_down: BTreeSet::new(),
+            tops,
         };
         self.publications.insert(number, publication);
         (number, event)
@@ -339,7 +338,6 @@ impl Oracle {
         };
         if let Some(publication) = self.moved(number, now) {
             publication.crossings.push([from.0, to]);
-            publication.came_up_to.take_if(|&mut at| at == from.0);
         }
     }
 
@@ -361,15 +359,13 @@ impl Oracle {
         self.touch(frame.id, now);
     }
 
-    /// A broker crashes with all copies in it.
-    pub(crate) fn crashed(&mut self, (host, broker): (usize, BrokerId), now: Time) {
+    /// A broker crashes with all copies in it, and with events that waited there on their way up.
+    pub(crate) fn crashed(&mut self, (host, broker): (usize, BrokerId), waiting: &BTreeSet<EventId>, now: Time) {
         for id in self.custody.crashed((host, broker)) {
             self.touch(id, now);
         }
-        for publication in self.publications.values_mut() {
-            if publication.came_up_to == Some(host) && now.since(publication.last_at) < HELD_AT_MOST {
-                publication.lost_up = true;
-            }
+        for &id in waiting {
+            self.lost_waiting(id, now);
         }
     }
 
@@ -509,14 +505,13 @@ impl Oracle {
         let Outcome::Published(receipt) = publication.outcome else { return };
         let place = match truth.leaves.contains(&home) {
             false => self.custody.place(receipt.id, broker),
-            // Of the core broker that the leaf hung off, which may be another one by now: any that did not arrive.
-            true => self.custody.places(receipt.id).find(|&place| place != Place::Arrived),
+            true => publication.tops.get(&home).and_then(|&top| self.custody.place(receipt.id, top)),
         };
         let was_here = home == publication.host
             || publication.visited.contains(&home)
             || self.custody.place(receipt.id, broker) == Some(Place::Arrived);
         // What is lost on its way up is lost to all that it had not come to, on its way down to those below.
-        let lost_below = publication.lost_up || (publication.lost_down && truth.leaves.contains(&home));
+        let lost_below = publication.lost_up || publication.lost_down.contains(&home);
         let verdict = &mut self.verdicts[client];
         if !was_here && (place == Some(Place::Lost) || lost_below) {
             verdict.lost_with_link += 1;

@@ -10,7 +10,7 @@ use crate::oracle::{Oracle, Truth};
 use crate::paths::{Graph, Paths};
 use crate::tally::{Count, LinkTally, Tally};
 use crate::{Random, seeded};
-use enroute_broker::{Broker, BrokerId, ClientId, Config, Input, Output, Status, Time};
+use enroute_broker::{Broker, BrokerId, ClientId, Config, EventId, Input, Output, Status, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::io::Write;
@@ -50,6 +50,8 @@ pub(crate) struct Host {
     pub(crate) untried: BTreeSet<usize>,
     /// Of a leaf's machine.
     pub(crate) uplinks: Uplinks,
+    /// Events that wait in the broker on their way up.
+    pub(crate) waiting: BTreeSet<EventId>,
     /// When its timer rings.
     wake: Option<Time>,
 }
@@ -171,6 +173,7 @@ impl World {
             dials: 0,
             untried: BTreeSet::new(),
             uplinks: Uplinks::default(),
+            waiting: BTreeSet::new(),
             wake: None,
         };
         let mut hosts: Vec<Host> = settings.brokers.iter().map(host).collect();
@@ -348,21 +351,20 @@ impl World {
         let host = self.edges[connection.edge].hosts[side];
         // A leaf listens to its present uplink only.
         let (uplink, ignored) = (self.edges[connection.edge].uplink, connection.ends[side].standing != Standing::Up);
-        let me = self.hosts[host].id;
         let other = &mut connection.ends[1 - side];
         let input = match channel {
             Channel::Control => other.control.arrive().map(|message| Input::Message { link, message }),
-            Channel::Events => other.events.arrive().map(|frame| {
-                match (uplink, side == 0 && ignored) {
-                    (false, _) => self.oracle.arrived(me, &frame, self.now),
-                    (true, false) => self.oracle.hop_arrived(host, side == 1, &frame, self.now),
-                    (true, true) => self.oracle.hop_lost(false, &frame, self.now),
-                }
-                Input::Event { link, frame }
-            }),
+            Channel::Events => other.events.arrive().map(|frame| Input::Event { link, frame }),
         };
         if connection.is_over() {
             self.connections.remove(&number);
+        }
+        if let Some(Input::Event { frame, .. }) = &input {
+            match (uplink, side == 0 && ignored) {
+                (false, _) => self.oracle.arrived(self.hosts[host].id, frame, self.now),
+                (true, false) => self.oracle.hop_arrived(host, frame, self.now),
+                (true, true) => self.oracle.hop_lost(false, self.leaves_below(host), frame, self.now),
+            }
         }
         if let Some(input) = input {
             self.give(host, input);
@@ -384,6 +386,7 @@ impl World {
             self.perform(host, output);
         }
         self.outputs = outputs;
+        self.note_waiting(host);
         // A timer that asks for the very moment it was given is let go on, but not for ever at one moment.
         let soonest = if timer { self.now + Duration::from_micros(1) } else { self.now };
         self.set_timer(host, soonest);

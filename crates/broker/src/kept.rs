@@ -23,6 +23,11 @@ impl Kept {
         self.events.is_empty()
     }
 
+    /// The ids of all, in order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = EventId> {
+        self.events.iter().map(|&(id, _, _)| id)
+    }
+
     /// Keeps an event, behind all others.
     pub(crate) fn push(&mut self, mut kept: KeptEvent) {
         kept.2 = kept.2.unshared();

@@ -131,6 +131,16 @@ impl Broker {
         self.timers.set(Timer::Publish, waiting.into_iter().chain(kept).min());
     }
 
+    /// The events that wait here on their way up: those come up from leaves for the view to be complete, then those kept for an
+    /// uplink. A crash now would lose them; what own clients have published and got no receipt for is not among them.
+    pub fn waiting_to_go_up(&self) -> impl Iterator<Item = EventId> {
+        let from_below = self.waiting.queue.iter().filter_map(|publication| match publication.publisher {
+            Publisher::Client(..) => None,
+            Publisher::Leaf(from) => Some(from.id),
+        });
+        from_below.chain(self.uplink.iter().flat_map(|uplink| uplink.kept.ids()))
+    }
+
     /// Publishes what waits, as far as the view or the time it has waited allows.
     pub(crate) fn publish_waiting(&mut self, out: &mut Vec<Output>) {
         if self.may_publish_now() {

@@ -14,26 +14,38 @@ impl Oracle {
         };
         if let Some(publication) = self.moved(number, now) {
             publication.crossings.push(hop);
-            publication.came_up_to.take_if(|&mut at| up && at == hop[0]);
         }
     }
 
     /// An event has come over a link between a leaf and its parent.
-    pub(crate) fn hop_arrived(&mut self, at: usize, up: bool, frame: &EventFrame, now: Time) {
+    pub(crate) fn hop_arrived(&mut self, at: usize, frame: &EventFrame, now: Time) {
         self.custody.hop_arrived(frame);
         if let Some(publication) = self.known(frame.id, now) {
             publication.visited.insert(at);
-            if up {
-                publication.came_up_to = Some(at);
-            }
         }
     }
 
-    /// An event goes down with a link between a leaf and its parent.
-    pub(crate) fn hop_lost(&mut self, up: bool, frame: &EventFrame, now: Time) {
+    /// An event does not wait any more in a broker on its way up.
+    pub(crate) fn wait_ended(&mut self, id: EventId, now: Time) {
+        self.touch(id, now);
+    }
+
+    /// The broker has crashed in which an event waited to go up: it lived until now, for those below as for those above.
+    pub(super) fn lost_waiting(&mut self, id: EventId, now: Time) {
+        if let Some(publication) = self.known(id, now) {
+            publication.lost_up = true;
+        }
+    }
+
+    /// An event goes down with a link between a leaf and its parent. On the way up, all above go without; on the way down, the
+    /// leaf and those `below` it.
+    pub(crate) fn hop_lost(&mut self, up: bool, below: Vec<usize>, frame: &EventFrame, now: Time) {
         if let Some(publication) = self.known(frame.id, now) {
-            publication.lost_up |= up;
-            publication.lost_down |= !up;
+            if up {
+                publication.lost_up = true;
+            } else {
+                publication.lost_down.extend(below);
+            }
         }
     }
 
@@ -43,7 +55,6 @@ impl Oracle {
             && let Some(place) = publication.crossings.iter().rposition(|hop| hop[0] == from)
         {
             publication.crossings.remove(place);
-            publication.came_up_to = Some(from);
         }
     }
 

@@ -90,3 +90,33 @@ fn a_leaf_goes_on_without_an_uplink() {
         }
     }
 }
+
+/// An event that waits in a leaf lives until it goes on: it is no loss if its subscriber goes meanwhile, or crashes together with
+/// the leaf in which it waits.
+#[test]
+fn an_event_lives_while_it_waits() {
+    for crash in [true, false] {
+        let link = LinkSettings { delay_us: [10_000, 10_000], jitter_us: 0, ..LinkSettings::default() };
+        let mut world = network_with_leaves(Shape::Line, 1, vec![vec![0], vec![1]], 1, link);
+        let (middle, low) = (1, 2);
+        world.advertise(low, "n", filter("n >= 0"));
+        world.subscribe(middle, "all", filter("n >= 0"));
+        settle(&mut world, 1);
+        world.publish(low, &numbered(1));
+        settle(&mut world, 1);
+        // With a wider scope the leaf has no lease until it has asked for one again, which takes longer than the event.
+        world.advertise(middle, "m", filter("m = 1"));
+        world.publish(low, &numbered(2));
+        world.run_for(Duration::from_millis(15));
+        if crash {
+            world.crash(middle);
+            world.run_for(Duration::from_secs(1));
+            world.start(middle);
+        } else {
+            world.unsubscribe(middle, "all");
+        }
+        settle(&mut world, 1);
+        let verdict = world.verdict(middle);
+        assert_eq!((verdict.received, verdict.optional), (1, 0), "crash: {crash}: the event did not wait");
+    }
+}
