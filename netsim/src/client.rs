@@ -230,7 +230,10 @@ impl World {
             return self.complain(format!("an answer that nobody waits for: {client:?}, {request:?}, {reply:?}"));
         };
         match (&answer, &reply) {
-            (Answer::Subscription(number), Reply::InForce { .. }) => self.oracle.in_force(*number),
+            (Answer::Subscription(number), Reply::InForce { .. }) => {
+                self.oracle.in_force(*number);
+                self.note_answer(*number);
+            }
             (Answer::Withdrawal { client, name }, Reply::Withdrawn) => self.oracle.withdrawn(*client, name),
             (Answer::Publication { number, allowed: true }, Reply::Published(receipt)) => {
                 self.oracle.answered(*number, *receipt, self.now);

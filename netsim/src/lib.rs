@@ -32,6 +32,7 @@ mod chaos;
 mod check;
 mod client;
 mod custody;
+mod echo;
 mod fault;
 mod leaf;
 mod link;

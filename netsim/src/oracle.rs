@@ -215,6 +215,11 @@ impl Oracle {
         }
     }
 
+    /// What a subscription wants, while it is known.
+    pub(crate) fn filter(&self, number: u64) -> Option<&Filter> {
+        self.subscriptions.get(&number).map(|subscription| &subscription.filter)
+    }
+
     /// A withdrawal is asked for.
     pub(crate) fn withdraw(&mut self, client: usize, name: &str) {
         let moment = self.moment;

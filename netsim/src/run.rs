@@ -48,7 +48,10 @@ impl Run {
             config: scenario.times.config(),
             seed,
         };
-        let world = World::new(settings);
+        let mut world = World::new(settings);
+        if scenario.publish_on_answers {
+            world.publish_on_answers();
+        }
         let traffic = Traffic::new(seeded(seed, "traffic"));
         Ok(Run { scenario, seed, world, traffic, settles: Vec::new(), turn: 0 })
     }

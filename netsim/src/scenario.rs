@@ -41,6 +41,9 @@ pub struct Scenario {
     /// As many random subscriptions for each of these.
     #[serde(default)]
     pub subscriptions_per_client: usize,
+    /// Whether some client publishes, in the very moment in which any subscription is answered, what that wants.
+    #[serde(default)]
+    pub publish_on_answers: bool,
     /// What to do, in order. All brokers are started before the first step.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,

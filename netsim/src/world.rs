@@ -4,6 +4,7 @@
 //! duration from its seed and iterates over nothing that is not ordered, so that one seed gives one run.
 
 use crate::client::{Answer, Client, Ticket};
+use crate::echo::Echoes;
 use crate::leaf::Uplinks;
 use crate::link::{Channel, Connection, Edge, LinkSettings, Standing, draw};
 use crate::oracle::{Oracle, Truth};
@@ -137,6 +138,8 @@ pub struct World {
     pub(crate) calm_tree: u64,
     /// Subscriptions whose wait ran out.
     pub(crate) partial: u64,
+    /// Where something that is wanted is published, in the moment in which a subscription is answered.
+    pub(crate) echoes: Option<Echoes>,
     trace: Option<Box<dyn Write>>,
     progress: Option<Box<dyn FnMut(Time, usize)>>,
     outputs: Vec<Output>,
@@ -225,6 +228,7 @@ impl World {
             calm_union: 0,
             calm_tree: 0,
             partial: 0,
+            echoes: None,
             trace: None,
             progress: None,
             outputs: Vec::new(),
@@ -387,6 +391,7 @@ impl World {
         }
         self.outputs = outputs;
         self.note_waiting(host);
+        self.publish_echoes();
         // A timer that asks for the very moment it was given is let go on, but not for ever at one moment.
         let soonest = if timer { self.now + Duration::from_micros(1) } else { self.now };
         self.set_timer(host, soonest);
