@@ -99,7 +99,7 @@ impl Broker {
             let wanted = roots.iter().filter(|(_, conjunction)| scope.overlaps(conjunction));
             wanted.map(|(filter, _)| filter.clone()).collect()
         };
-        let Some(step) = told.next_step(*version, whole) else { return };
+        let Some(step) = told.next_step(*version, false, whole) else { return };
         let mut last_sequence = 0;
         for interest in step.messages {
             last_sequence = self.tell(to, Payload::Interest(interest), out);

@@ -236,6 +236,7 @@ impl Broker {
             Timer::Lease(link) => self.on_lease_over(link, out),
             Timer::Renew => self.renew(out),
             Timer::LeaseEnd => self.end_lease(),
+            Timer::AnnounceUp => self.announce_up(out),
             Timer::Path => self.on_path_overdue(out),
         }
     }

@@ -9,7 +9,7 @@ use crate::interest::Source;
 use crate::links::LinkCounts;
 use crate::quench::Quenched;
 use crate::received::{Received, Taken};
-use crate::told::STEPS;
+use crate::told::MOST_STEPS;
 use crate::topology::ScopeView;
 use crate::waits::Asker;
 use crate::{
@@ -277,7 +277,7 @@ impl Broker {
         };
         let added = read_all(&changes.added);
         let readable = added.len() == changes.added.len();
-        let good = readable && leaf.interest.right && self.waits.asked_by_leaf(link) < STEPS;
+        let good = readable && leaf.interest.right && self.waits.asked_by_leaf(link) < MOST_STEPS;
         self.change_leaf_interest(link, added, read_all(&changes.removed), out);
         if !good {
             let what = "an interest that cannot be read, does not come out right, or is told without waiting";

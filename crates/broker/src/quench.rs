@@ -180,7 +180,7 @@ impl Broker {
             wanted.sources > usize::from(own.contains(filter)) && scope.overlaps(&wanted.conjunction)
         };
         let number = told.next_number();
-        let step = told.next_step(number, || {
+        let step = told.next_step(number, false, || {
             let wanted = wanted.iter().filter(of_others).map(|(filter, _)| filter.clone());
             let wanted: Vec<AnnouncedFilter> = wanted.take(table.saturating_add(1)).collect();
             *everything = wanted.len() > table;

@@ -32,6 +32,8 @@ pub(crate) enum Timer {
     Renew,
     /// The lease of others' interest has run out.
     LeaseEnd,
+    /// What has gathered for the parent is told it, though much is not acknowledged.
+    AnnounceUp,
     /// The parent has been without a path to the core for long enough.
     Path,
 }

@@ -1,13 +1,17 @@
 //! The telling end of a set of filters that another broker holds a copy of: what it has been told, and what not yet.
 //!
 //! The set is told whole at first, and afterwards in steps: what is added, what is removed, and the digest of all that
-//! results. While [`STEPS`] steps are not acknowledged, changes gather and cancel out, and go as one step later.
+//! results. While [`STEPS`] steps are not acknowledged, changes gather and cancel out, and go as one step later. What is pressing
+//! goes all the same, up to [`MOST_STEPS`].
 
 use crate::{AnnouncedFilter, Digest, Interest};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Steps under way to one broker before further changes gather.
 pub(crate) const STEPS: usize = 8;
+
+/// Steps under way to one broker at most.
+pub(crate) const MOST_STEPS: usize = 64;
 
 /// Bytes of filters in one message; a larger step takes several.
 const CHUNK: usize = 64 << 10;
@@ -93,10 +97,16 @@ impl Told {
         self.steps + 1
     }
 
-    /// What is to be sent next, if anything, and if not too much is under way: the whole that `whole` gives, if that is
+    /// What is to be sent next, if anything, and if not too much is under way for one that is `pressing` or not: the whole that `whole` gives, if that is
     /// due, else what has gathered. The messages bear `version`; [`Told::sent`] must follow.
-    pub(crate) fn next_step(&mut self, version: u64, whole: impl FnOnce() -> Vec<AnnouncedFilter>) -> Option<Step> {
-        if self.under_way.len() >= STEPS || self.all_sent() {
+    pub(crate) fn next_step(
+        &mut self,
+        version: u64,
+        pressing: bool,
+        whole: impl FnOnce() -> Vec<AnnouncedFilter>,
+    ) -> Option<Step> {
+        let most = if pressing { MOST_STEPS } else { STEPS };
+        if self.under_way.len() >= most || self.all_sent() {
             return None;
         }
         self.steps += 1;

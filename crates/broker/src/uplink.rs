@@ -17,6 +17,11 @@ use crate::{
 use enroute_filter::Event;
 use smallvec::smallvec;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long changes gather when much is under way that the parent has not acknowledged. It may be waiting for a broker far away,
+/// and meanwhile leaves below must not go without what they want.
+const GATHERING: Duration = Duration::from_millis(250);
 
 /// The parent, or one that may become it.
 #[derive(Debug)]
@@ -45,6 +50,8 @@ pub(crate) struct Uplink {
     previous: Vec<BrokerId>,
     /// What the parent has been told of the own interest.
     pub(crate) told: Told,
+    /// When it was told the last step.
+    told_at: Time,
     /// At how many brokers the interest that was last acknowledged is in force.
     pub(crate) brokers: u32,
     /// Which had not acknowledged that.
@@ -64,6 +71,7 @@ impl Uplink {
             epoch: 0,
             previous: Vec::new(),
             told,
+            told_at: Time::default(),
             brokers: 0,
             missing: Vec::new(),
             others: Others::default(),
@@ -229,8 +237,14 @@ impl Broker {
             return;
         }
         let number = uplink.told.next_number();
-        let Some(step) = uplink.told.next_step(number, || self.announcements.whole()) else { return };
+        let pressing_at = uplink.told_at + GATHERING;
+        let pressing = pressing_at <= self.now;
+        let Some(step) = uplink.told.next_step(number, pressing, || self.announcements.whole()) else {
+            let gathers = !uplink.told.all_sent() && !pressing;
+            return self.timers.set(Timer::AnnounceUp, gathers.then_some(pressing_at));
+        };
         uplink.told.sent(number, step.since);
+        uplink.told_at = self.now;
         for interest in step.messages {
             self.send_up(LeafMessage::Interest(interest), out);
         }

@@ -283,7 +283,25 @@ fn a_leaf_that_tells_without_waiting_is_closed() {
         step += 1;
         said = says(&mut world, core, LeafMessage::Interest(whole(step, 0, &[&format!("x = {step}")])));
     }
-    assert!((8..20).contains(&step), "closed after {step} steps");
+    assert!((64..80).contains(&step), "closed after {step} steps");
+}
+
+/// A parent may be long in acknowledging: after a while it is told all that has gathered meanwhile, as one step.
+#[test]
+fn what_has_gathered_goes_up_after_a_while() {
+    let (mut world, leaf) = below_a_parent();
+    for number in 0..10 {
+        world.subscribe(leaf, 1, &format!("s{number}"), &format!("x = {number}"));
+    }
+    let mut said = |span| {
+        world.transcript = Some(Vec::new());
+        world.advance(Duration::from_millis(span));
+        world.transcript.take().unwrap_or_default().join("\n")
+    };
+    assert_eq!(said(249), "");
+    let gathered = said(1);
+    assert!(gathered.contains("interest 9 for scope 0: +[x = 7; x = 8; x = 9] -[]"), "{gathered}");
+    assert_eq!(said(1_000), "");
 }
 
 /// A client of the parent is answered when the leaf holds its subscription, or can rely on nothing any more.
