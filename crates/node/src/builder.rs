@@ -1,10 +1,11 @@
 //! How a node is put together and started.
 
+use crate::acceptors::Acceptors;
 use crate::context::{Context, ContextParts, Shared};
 use crate::event_loop::{self, EventLoop};
 use crate::identity::{self, DataDir};
 use crate::node::StopReason;
-use crate::swarm::{Acceptors, SwarmTask, add_address};
+use crate::swarm::{SwarmTask, add_address};
 use crate::transport::{self, Behaviour};
 use crate::{Node, NodeConfig, NodeError, mesh};
 use enroute_broker::{Broker, Config, Identity, Time};

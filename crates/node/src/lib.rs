@@ -28,7 +28,7 @@
 //! | --- | --- |
 //! | swarm (`swarm.rs`) | listens, dials with backoff, tells whom it has reached |
 //! | mesh (`mesh/mod.rs`) | has the swarm's task decide, now and then, which links to make and to give up; remembers members |
-//! | three acceptors (`swarm.rs`) | take streams and give each a task; nothing else, as streams that come meanwhile are lost |
+//! | three acceptors (`acceptors.rs`) | take streams and give each a task; nothing else, as streams that come meanwhile are lost |
 //! | one for each handshake, then link (`handshake.rs`, `link.rs`) | hellos, then four tasks: read and write, control and events |
 //! | one for each client (`clients.rs`) | hello, then read requests, write answers and deliveries |
 //! | event loop (`event_loop.rs`) | owns the core; inputs come by bounded channels, outputs go into bounded queues |
@@ -38,6 +38,7 @@
 //! What a client does not take stays in its outbox (`outbox.rs`), where its policy decides. Events wait as the bytes that will
 //! be written (`encoded.rs`).
 
+mod acceptors;
 mod advertisement;
 mod builder;
 mod clients;

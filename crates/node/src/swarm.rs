@@ -1,31 +1,26 @@
-//! The swarm's task: listens, dials, and turns connections into streams for others to talk over.
+//! The swarm's task: listens, dials, and has hellos said over what it has dialled.
 
 use crate::context::Shared;
 use crate::event_loop::ControlInput;
-use crate::handshake::{self, AwaitedStreams, HandshakeError};
+use crate::handshake::{self, HandshakeError};
+use crate::link;
 use crate::mesh::{Action, Known, Mesh, Purpose};
 use crate::peers::{Peers, peer_of};
 use crate::transport::{Behaviour, BehaviourEvent};
-use crate::{clients, link};
 use enroute_broker::BrokerId;
 use enroute_session::{LinkReason, MemberStatus, PeerStatus};
-use enroute_wire::{BROKER_PROTOCOL, CLIENT_PROTOCOL, EVENT_PROTOCOL};
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm, ping};
-use libp2p_stream::{AlreadyRegistered, Control, IncomingStreams};
+use libp2p::{Multiaddr, PeerId, Swarm, ping};
+use libp2p_stream::Control;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_util::compat::FuturesAsyncReadCompatExt;
 use tokio_util::sync::CancellationToken;
-
-/// Streams from outside that may be at their hellos at a time; further ones are dropped, and opened again by who lost them.
-const HANDSHAKES: usize = 512;
 
 /// What others ask of the swarm's task.
 pub(crate) enum SwarmCommand {
@@ -61,74 +56,8 @@ pub(crate) struct DialStatus {
     pub(crate) reasons: BTreeMap<String, LinkReason>,
 }
 
-/// The protocols of brokers and clients, before anybody can open a stream.
-pub(crate) struct Acceptors {
-    control: IncomingStreams,
-    data: IncomingStreams,
-    clients: IncomingStreams,
-}
-
-impl Acceptors {
-    pub(crate) fn register(streams: &mut Control) -> Result<Acceptors, AlreadyRegistered> {
-        Ok(Acceptors {
-            control: streams.accept(StreamProtocol::new(BROKER_PROTOCOL))?,
-            data: streams.accept(StreamProtocol::new(EVENT_PROTOCOL))?,
-            clients: streams.accept(StreamProtocol::new(CLIENT_PROTOCOL))?,
-        })
-    }
-
-    /// One task for each protocol, which does nothing but accept: streams that come while it does something else are lost.
-    pub(crate) fn spawn(self, context: &Shared) {
-        let awaited = Arc::new(AwaitedStreams::default());
-        let places = Arc::new(Semaphore::new(HANDSHAKES));
-        let (context, control_awaited, control_places) = (context.clone(), awaited.clone(), places.clone());
-        let shared = context.clone();
-        context.spawn(accept(context.clone(), self.control, move |peer, stream| {
-            if let Ok(place) = control_places.clone().try_acquire_owned() {
-                let (context, awaited) = (shared.clone(), control_awaited.clone());
-                shared.spawn(async move {
-                    let established = handshake::accept(&context, &awaited, peer, stream).await;
-                    drop(place);
-                    match established {
-                        Ok(established) => link::run(context, established, None).await,
-                        Err(error) => report(&context, peer, &error),
-                    }
-                });
-            }
-        }));
-        let (shared, data_places) = (context.clone(), places.clone());
-        context.spawn(accept(context.clone(), self.data, move |peer, stream| {
-            if let Ok(place) = data_places.clone().try_acquire_owned() {
-                let (context, awaited) = (shared.clone(), awaited.clone());
-                shared.spawn(async move {
-                    let _place = place;
-                    if let Err(error) = handshake::accept_data(&awaited, peer, stream).await {
-                        report(&context, peer, &error);
-                    }
-                });
-            }
-        }));
-        let shared = context.clone();
-        context.spawn(accept(context.clone(), self.clients, move |peer, stream| {
-            shared.spawn(clients::serve(shared.clone(), peer.to_string(), stream.compat()));
-        }));
-    }
-}
-
-async fn accept(context: Shared, mut streams: IncomingStreams, mut on_stream: impl FnMut(PeerId, Stream)) {
-    loop {
-        tokio::select! {
-            next = streams.next() => match next {
-                Some((peer, stream)) => on_stream(peer, stream),
-                None => return,
-            },
-            () = context.stopping.cancelled() => return,
-        }
-    }
-}
-
 /// Logs why there is no link, and remembers it for the status if somebody refused.
-fn report(context: &Shared, peer: PeerId, error: &HandshakeError) {
+pub(crate) fn report(context: &Shared, peer: PeerId, error: &HandshakeError) {
     match error {
         HandshakeError::RefusedThem(_) | HandshakeError::Protocol(_) => {
             tracing::warn!(%peer, %error, "broker refused");
@@ -166,7 +95,7 @@ impl SwarmTask {
         for address in context.config.peers.iter().chain(&context.config.leaf) {
             peers.add(address.clone(), now);
         }
-        let mesh = context.mesh().map(|bounds| Mesh::new(&context, bounds, now, rand::random()));
+        let mesh = context.mesh().map(|bounds| Mesh::open(&context, bounds, now));
         SwarmTask { context, swarm, streams, peers, mesh, round_trips: HashMap::new(), told_tried: false }
     }
 
@@ -367,7 +296,7 @@ impl SwarmTask {
     fn mend_mesh(&mut self, known: Vec<Known>) -> Option<String> {
         let (now, linked) = (Instant::now(), self.peers.linked());
         let mesh = self.mesh.as_mut()?;
-        let remember = mesh.look(known, &self.context, now);
+        let remember = mesh.look(known, |peer| self.context.is_allowed(peer), now);
         for action in mesh.decide(&linked, now) {
             match action {
                 Action::Drop(neighbour) => self.tell(ControlInput::Drop(neighbour)),

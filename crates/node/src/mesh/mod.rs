@@ -91,13 +91,17 @@ struct Dial {
 }
 
 impl Mesh {
-    /// `allowed` says who may be a neighbour.
-    pub(crate) fn new(context: &Shared, bounds: Bounds, now: Instant, seed: u64) -> Mesh {
+    /// With what the data directory remembers of an earlier life.
+    pub(crate) fn open(context: &Shared, bounds: Bounds, now: Instant) -> Mesh {
         let mut remembered = context.config.data_dir.as_deref().map(Members::load).unwrap_or_default();
         remembered.retain(|peer| context.is_allowed(peer) && *peer != context.peer);
+        Mesh::new(context.broker, bounds, remembered, now, rand::random())
+    }
+
+    fn new(me: BrokerId, bounds: Bounds, remembered: Members, now: Instant, seed: u64) -> Mesh {
         let untried = remembered.iter().map(|(peer, _)| id_of(peer)).collect();
         let mut mesh = Mesh {
-            me: context.broker,
+            me,
             bounds,
             random: StdRng::seed_from_u64(seed),
             others: BTreeMap::new(),
@@ -115,8 +119,14 @@ impl Mesh {
         mesh
     }
 
-    /// Takes in a picture of the topology. Returns the text of the file of members, if it is another one now.
-    pub(crate) fn look(&mut self, known: Vec<Known>, context: &Shared, now: Instant) -> Option<String> {
+    /// Takes in a picture of the topology; `allowed` says who may be a neighbour. Returns the text of the file of members, if it is
+    /// another one now.
+    pub(crate) fn look(
+        &mut self,
+        known: Vec<Known>,
+        allowed: impl Fn(&PeerId) -> bool,
+        now: Instant,
+    ) -> Option<String> {
         let mut before = std::mem::take(&mut self.others);
         self.costs.clear();
         for Known { record, reachable } in known {
@@ -129,7 +139,7 @@ impl Mesh {
             let same = before.remove(&id).filter(read_before);
             let Some(mut other) = same.or_else(|| Other::read(record)) else { continue };
             other.member.reachable = reachable;
-            if context.is_allowed(&other.peer) {
+            if allowed(&other.peer) {
                 self.others.insert(id, other);
             }
         }
@@ -366,3 +376,6 @@ pub(crate) async fn watch(context: Shared) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
