@@ -16,7 +16,7 @@ pub struct Identity {
     pub incarnation: u64,
     /// Drawn at random at this start.
     pub start_nonce: u64,
-    /// Multiaddresses at which it listens, told to all.
+    /// Multiaddresses at which it can be dialled, told to all; [`Input::Addresses`](crate::Input::Addresses) changes them.
     pub addresses: Vec<String>,
 }
 

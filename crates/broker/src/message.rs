@@ -58,7 +58,7 @@ pub struct LinkState {
     pub version: Version,
     /// Whether its configured peers have not all been tried yet.
     pub starting: bool,
-    /// Multiaddresses at which it listens, at most [`MAX_ADDRESSES`].
+    /// Multiaddresses at which it can be dialled, at most [`MAX_ADDRESSES`].
     pub addresses: Vec<String>,
     /// Its links that are in sync in both directions, sorted by neighbour.
     pub links: Vec<LinkEnd>,
