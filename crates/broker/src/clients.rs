@@ -33,19 +33,10 @@ impl Client {
 /// Whose something in the matcher is.
 #[derive(Debug)]
 enum Subscriber {
-    /// A client's, under its own name for it.
-    Client(ClientId, Arc<str>),
+    /// A client's, under its own name for it, which is the only one of a list: mostly nothing else of the client's matches.
+    Client(ClientId, Arc<[Arc<str>]>),
     /// The leaf broker's at the other end of a link.
     Leaf(LinkId),
-}
-
-/// Who here wants an event.
-#[derive(Debug, Default)]
-pub(crate) struct Audience {
-    /// One delivery for each client with a subscription that matches.
-    pub(crate) deliveries: Vec<(ClientId, Delivery)>,
-    /// The links to the leaf brokers that want it.
-    pub(crate) leaves: BTreeSet<LinkId>,
 }
 
 /// All clients, and the matcher over their subscriptions and what the leaf brokers below want.
@@ -57,7 +48,7 @@ pub(crate) struct Clients {
     scratch: Scratch,
     /// Room for the matcher's answer, and for whom it names, kept from event to event.
     matching: Vec<SubscriptionId>,
-    names: Vec<(ClientId, Arc<str>)>,
+    names: Vec<(ClientId, Arc<[Arc<str>]>)>,
     /// Numbers subscriptions, advertisements, and what leaves say.
     last: u64,
 }
@@ -80,30 +71,30 @@ impl Clients {
         &mut self.last
     }
 
-    /// Who here wants an event.
-    pub(crate) fn audience(&mut self, id: EventId, event: &Event) -> Audience {
+    /// Delivers an event to the clients that want it, one delivery for each. Gives the links to the leaf brokers that want it.
+    pub(crate) fn deliver(&mut self, id: EventId, event: &Event, out: &mut Vec<Output>) -> BTreeSet<LinkId> {
         self.matcher.matches(event, &mut self.scratch, &mut self.matching);
         let mut leaves = BTreeSet::new();
         for subscriber in self.matching.iter().filter_map(|subscription| self.subscribers.get(subscription)) {
             match subscriber {
-                Subscriber::Client(client, name) => self.names.push((*client, name.clone())),
+                Subscriber::Client(client, name) => self.names.push((*client, Arc::clone(name))),
                 Subscriber::Leaf(link) => {
                     leaves.insert(*link);
                 }
             }
         }
         self.names.sort_unstable();
-        let mut deliveries: Vec<(ClientId, Delivery)> = Vec::new();
-        for (client, name) in self.names.drain(..) {
-            match deliveries.last_mut() {
-                Some((last, delivery)) if *last == client => delivery.subscriptions.push(name),
-                _ => {
-                    let delivery = Delivery { id, event: event.as_bytes().clone(), subscriptions: vec![name] };
-                    deliveries.push((client, delivery));
-                }
-            }
+        for names in self.names.chunk_by(|(one, _), (other, _)| one == other) {
+            let (client, first) = &names[0];
+            let subscriptions = match names {
+                [_] => Arc::clone(first),
+                names => names.iter().flat_map(|(_, name)| name.iter().cloned()).collect(),
+            };
+            let delivery = Delivery { id, event: event.as_bytes().clone(), subscriptions };
+            out.push(Output::Deliver { client: *client, delivery });
         }
-        Audience { deliveries, leaves }
+        self.names.clear();
+        leaves
     }
 
     /// Whether anybody here wants an event.
@@ -138,7 +129,7 @@ impl Clients {
         for conjunction in filter.conjunctions() {
             roots.apply(interest.insert(id, conjunction));
         }
-        self.subscribers.insert(id, Subscriber::Client(client, name.clone()));
+        self.subscribers.insert(id, Subscriber::Client(client, [name.clone()].into()));
         let subscriptions = &mut self.clients.entry(client).or_default().subscriptions;
         if let Some((replaced, filter)) = subscriptions.insert(name.clone(), (id, filter.clone())) {
             self.remove_subscription(replaced, &filter, interest, &mut roots);

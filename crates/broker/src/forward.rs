@@ -154,13 +154,13 @@ impl Broker {
         from: Option<LinkId>,
         out: &mut Vec<Output>,
     ) -> Reached {
-        let mut audience = self.clients.audience(id, event);
-        from.map(|from| audience.leaves.remove(&from));
-        let reached = Reached { clients: audience.deliveries.len(), leaves: audience.leaves.len() };
+        let before = out.len();
+        let mut leaves = self.clients.deliver(id, event, out);
+        from.map(|from| leaves.remove(&from));
+        let reached = Reached { clients: out.len() - before, leaves: leaves.len() };
         self.counters.delivered += reached.clients as u64;
         self.counters.forwarded += reached.leaves as u64;
-        out.extend(audience.deliveries.into_iter().map(|(client, delivery)| Output::Deliver { client, delivery }));
-        for link in audience.leaves {
+        for link in leaves {
             let Some(leaf) = self.leaves.get_mut(link) else { continue };
             leaf.counts.events_sent += 1;
             let frame =

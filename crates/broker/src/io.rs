@@ -248,7 +248,7 @@ pub struct Delivery {
     /// The event in its own layout, checked.
     pub event: Bytes,
     /// Names of the client's subscriptions that match, sorted.
-    pub subscriptions: Vec<Arc<str>>,
+    pub subscriptions: Arc<[Arc<str>]>,
 }
 
 /// Why a link is closed.

@@ -112,10 +112,11 @@ async fn read_hello<S: AsyncRead + Unpin>(
         Err(FramesError::Wire(error)) => return Err(Some((&error).into())),
         Ok(None) | Err(FramesError::Io(_) | FramesError::BrokenOff) => return Err(None),
     };
-    let hello = match ClientFrame::decode(&frame) {
+    let kind = frame.kind;
+    let hello = match ClientFrame::decode(frame) {
         Ok(ClientFrame::Hello(hello)) => hello,
         Ok(_) => {
-            let text = format!("a {} frame before the hello", frame.kind);
+            let text = format!("a {kind} frame before the hello");
             return Err(Some(HelloRefused::new(RefusalCode::Unreadable, text)));
         }
         Err(error) => return Err(Some((&error).into())),
@@ -227,7 +228,7 @@ async fn take_in(
     frame: Frame,
     window: &Semaphore,
 ) -> Result<Option<ClientRequest>, End> {
-    let frame = ClientFrame::decode(&frame).map_err(|error| End::Unreadable(error.to_string()))?;
+    let frame = ClientFrame::decode(frame).map_err(|error| End::Unreadable(error.to_string()))?;
     match frame {
         ClientFrame::Request { .. } | ClientFrame::Publish { .. } | ClientFrame::StatusRequest { .. } => {
             // Given back when the answer is written.

@@ -144,7 +144,7 @@ impl EventQueue {
             frames.push(bytes);
             while let Ok(Some(frame)) = frames.next_frame() {
                 // What this side has encoded is read again.
-                if let Ok(DataFrame::Event(event)) = DataFrame::decode(&frame) {
+                if let Ok(DataFrame::Event(event)) = DataFrame::decode(frame) {
                     unsent.push(event);
                 }
             }

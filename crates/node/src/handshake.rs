@@ -133,7 +133,7 @@ pub(crate) async fn dial(
     let mut first = BytesMut::new();
     in_protocol(DataFrame::Hello(hello).encode(&mut first))?;
     let (data, frame, second) = open(streams, peer, EVENT_PROTOCOL, Traffic::Data, &first).await?;
-    if in_protocol(DataFrame::decode(&frame))? != DataFrame::Hello(hello) {
+    if in_protocol(DataFrame::decode(frame))? != DataFrame::Hello(hello) {
         return Err(HandshakeError::Protocol(
             "its data stream begins with something else than this link's name".into(),
         ));
@@ -215,7 +215,7 @@ pub(crate) async fn accept_data(awaited: &AwaitedStreams, peer: PeerId, stream: 
     let mut data = Frames::new(stream.compat(), Traffic::Data);
     let frame = tokio::time::timeout(STEP, data.next()).await.map_err(|_| HandshakeError::Timeout)??;
     let frame = frame.ok_or(HandshakeError::Ended)?;
-    let hello = match in_protocol(DataFrame::decode(&frame))? {
+    let hello = match in_protocol(DataFrame::decode(frame))? {
         DataFrame::Hello(hello) => hello,
         DataFrame::Event(_) => return Err(HandshakeError::Protocol("an event before the hello".into())),
     };

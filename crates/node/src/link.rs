@@ -326,7 +326,7 @@ async fn read_events<R: AsyncRead + Unpin>(context: Shared, link: Arc<Link>, mut
         let (mut bytes, mut end) = (0, None);
         while let Some(frame) = next.take() {
             bytes += frame.size() as u64;
-            match DataFrame::decode(&frame) {
+            match DataFrame::decode(frame) {
                 Ok(DataFrame::Event(event)) => batch.push(event),
                 Ok(DataFrame::Hello(_)) => end = Some(End::Broken("a second data hello".into())),
                 Err(error) => end = Some(End::Unreadable(error)),

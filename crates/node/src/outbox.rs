@@ -294,7 +294,7 @@ mod tests {
 
     fn delivery(sequence: u64) -> Delivery {
         let id = EventId { origin: BrokerId(1), incarnation: 1, sequence };
-        Delivery { id, event: vec![0; 100].into(), subscriptions: Vec::new() }
+        Delivery { id, event: vec![0; 100].into(), subscriptions: [].into() }
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
             frames.push(&batch.answers);
             frames.push(&batch.deliveries);
         }
-        std::iter::from_fn(|| frames.next_frame().unwrap()).map(|frame| ServerFrame::decode(&frame).unwrap()).collect()
+        std::iter::from_fn(|| frames.next_frame().unwrap()).map(|frame| ServerFrame::decode(frame).unwrap()).collect()
     }
 
     fn sequences(frames: &[ServerFrame]) -> Vec<u64> {
@@ -397,7 +397,7 @@ mod tests {
         let mut frames = FrameReader::new(Traffic::ToClient);
         frames.push(&batch.answers);
         let frames = std::iter::from_fn(|| frames.next_frame().unwrap());
-        let frames: Vec<ServerFrame> = frames.map(|frame| ServerFrame::decode(&frame).unwrap()).collect();
+        let frames: Vec<ServerFrame> = frames.map(|frame| ServerFrame::decode(frame).unwrap()).collect();
         let runs = [(1, 3, 11, 0), (4, 2, 14, 7), (6, 1, 17, 7), (8, 1, 18, 7)];
         assert_eq!(
             frames,

@@ -2,18 +2,18 @@
 
 use crate::inbox::Inbox;
 use crate::keeper::{self, Keeper, Request};
+use crate::receipts::Ticket;
+use crate::requests::{Requests, over};
 use crate::{ClientError, NodeStatus, Notice, Options};
 use enroute_broker::{BrokerId, Command, EventId, Receipt, Reply};
 use enroute_filter::{Event, Filter};
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
-
-/// Requests that may wait to be sent; the broker has a bound of its own on those that are sent.
-const REQUESTS: usize = 256;
 
 /// A session with a broker. Cloning gives another handle to the same session; it ends when the last one is dropped, and the
 /// broker then forgets its subscriptions and advertisements.
@@ -23,10 +23,16 @@ pub struct Client {
 }
 
 struct Shared {
-    requests: mpsc::Sender<Request>,
+    requests: Arc<Requests>,
     inbox: Arc<Inbox>,
     notices: Mutex<mpsc::Receiver<Notice>>,
     broker: watch::Receiver<BrokerId>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.requests.abandon();
+    }
 }
 
 /// How far a subscription or an advertisement has got when it is answered.
@@ -52,13 +58,14 @@ pub struct Delivery {
     /// The event.
     pub event: Event,
     /// Names of this client's subscriptions that match, sorted.
-    pub subscriptions: Vec<Arc<str>>,
+    pub subscriptions: Arc<[Arc<str>]>,
 }
 
 /// A publication under way: await it for the receipt, or drop it if the receipt does not matter.
-#[derive(Debug)]
 pub struct Publication {
-    answer: oneshot::Receiver<Result<Reply, ClientError>>,
+    requests: Arc<Requests>,
+    /// None when the receipt has been had.
+    ticket: Option<Ticket>,
 }
 
 impl Client {
@@ -73,16 +80,14 @@ impl Client {
         F: Future<Output = Result<S, ClientError>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (request_sender, requests) = mpsc::channel(REQUESTS);
+        let requests = Arc::new(Requests::default());
         let (notice_sender, notices) = mpsc::channel(keeper::NOTICES);
         let inbox = Arc::new(Inbox::new(options.delivery_window));
-        let mut keeper = Keeper::new(connect, options, Arc::clone(&inbox), requests, notice_sender);
+        let mut keeper = Keeper::new(connect, options, Arc::clone(&inbox), Arc::clone(&requests), notice_sender);
         let connection = keeper.connect().await?;
         let (broker_sender, broker) = watch::channel(connection.broker());
         tokio::spawn(keeper.run(connection, broker_sender));
-        Ok(Client {
-            shared: Arc::new(Shared { requests: request_sender, inbox, notices: Mutex::new(notices), broker }),
-        })
+        Ok(Client { shared: Arc::new(Shared { requests, inbox, notices: Mutex::new(notices), broker }) })
     }
 
     /// The broker this client is, or was last, connected to.
@@ -138,9 +143,8 @@ impl Client {
     /// # Errors
     /// [`ClientError::Disconnected`] if the session is over.
     pub async fn publish_nowait(&self, event: Event) -> Result<Publication, ClientError> {
-        let (sender, answer) = oneshot::channel();
-        self.request(Request::Publish { event, answer: sender }).await?;
-        Ok(Publication { answer })
+        let ticket = self.shared.requests.publish(event).await?;
+        Ok(Publication { requests: Arc::clone(&self.shared.requests), ticket: Some(ticket) })
     }
 
     /// Waits for the next event; `None` when the session is over. Cancelling the wait loses nothing.
@@ -194,7 +198,7 @@ impl Client {
     }
 
     async fn request(&self, request: Request) -> Result<(), ClientError> {
-        self.shared.requests.send(request).await.map_err(|_| over())
+        self.shared.requests.put(request).await
     }
 }
 
@@ -202,12 +206,32 @@ impl Future for Publication {
     type Output = Result<Receipt, ClientError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.answer).poll(context).map(|answer| match answer {
-            Ok(Ok(Reply::Published(receipt))) => Ok(receipt),
-            Ok(Ok(reply)) => Err(unexpected(reply)),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(over()),
-        })
+        let Some(ticket) = self.ticket else { return Poll::Ready(Err(over())) };
+        let answer = self.requests.poll(ticket, context);
+        if answer.is_ready() {
+            self.ticket = None;
+        }
+        answer
+    }
+}
+
+impl Drop for Publication {
+    fn drop(&mut self) {
+        self.ticket.into_iter().for_each(|ticket| self.requests.drop_ticket(ticket));
+    }
+}
+
+impl fmt::Debug for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publication").field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}
+
+/// The receipt that answers a publication.
+pub(crate) fn receipt_of(reply: Reply) -> Result<Receipt, ClientError> {
+    match reply {
+        Reply::Published(receipt) => Ok(receipt),
+        Reply::InForce { .. } | Reply::Partial { .. } | Reply::Withdrawn | Reply::Refused(_) => Err(unexpected(reply)),
     }
 }
 
@@ -237,9 +261,4 @@ fn unexpected(reply: Reply) -> ClientError {
             ClientError::protocol(format!("an answer of the wrong kind: {reply:?}"))
         }
     }
-}
-
-/// The session's task is gone.
-fn over() -> ClientError {
-    ClientError::disconnected("the session is over")
 }

@@ -122,7 +122,7 @@ mod tests {
 
     fn delivery(sequence: u64) -> Delivery {
         let id = EventId { origin: BrokerId(1), incarnation: 1, sequence };
-        Delivery { id, event: Event::builder().build().unwrap(), subscriptions: Vec::new() }
+        Delivery { id, event: Event::builder().build().unwrap(), subscriptions: [].into() }
     }
 
     #[test]

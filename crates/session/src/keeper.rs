@@ -1,12 +1,16 @@
 //! Keeps a session alive: connects, remembers what stands, and places it again after a loss.
 
-use crate::connection::{Connection, Pending};
+use crate::client::receipt_of;
+use crate::connection::Connection;
 use crate::inbox::Inbox;
+use crate::pending::Pending;
+use crate::receipts::Ticket;
+use crate::requests::{Requests, Taker};
 use crate::{ClientError, Subscribed};
 use enroute_broker::{BrokerId, Command, Reply};
 use enroute_filter::{Event, Filter};
 use enroute_wire::{ServerFrame, SlowSubscriber};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +89,7 @@ pub(crate) enum Request {
     },
     Publish {
         event: Event,
-        answer: oneshot::Sender<Result<Reply, ClientError>>,
+        ticket: Ticket,
     },
     Status {
         answer: oneshot::Sender<Result<String, ClientError>>,
@@ -93,6 +97,19 @@ pub(crate) enum Request {
     Close {
         done: oneshot::Sender<()>,
     },
+}
+
+impl Request {
+    /// Who waits for the answer. Nobody if it is the last request, whose `done` is told by being dropped.
+    pub(crate) fn into_waiter(self) -> Option<Waiter> {
+        match self {
+            Request::Command { command, answer } => Some(Waiter::Command { command, answer: Some(answer) }),
+            Request::Again { command } => Some(Waiter::Command { command, answer: None }),
+            Request::Publish { event: _, ticket } => Some(Waiter::Publish { ticket }),
+            Request::Status { answer } => Some(Waiter::Status { answer }),
+            Request::Close { done: _ } => None,
+        }
+    }
 }
 
 /// Who waits for an answer.
@@ -103,7 +120,7 @@ pub(crate) enum Waiter {
         answer: Option<oneshot::Sender<Result<Reply, ClientError>>>,
     },
     Publish {
-        answer: oneshot::Sender<Result<Reply, ClientError>>,
+        ticket: Ticket,
     },
     Status {
         answer: oneshot::Sender<Result<String, ClientError>>,
@@ -112,9 +129,10 @@ pub(crate) enum Waiter {
 
 impl Waiter {
     /// Answers with an error. Whoever has stopped waiting does not mind.
-    pub(crate) fn fail(self, error: ClientError) {
+    pub(crate) fn fail(self, requests: &Requests, error: ClientError) {
         match self {
-            Waiter::Command { answer: Some(answer), .. } | Waiter::Publish { answer } => {
+            Waiter::Publish { ticket } => requests.answer(&mut vec![(ticket, Err(error))]),
+            Waiter::Command { answer: Some(answer), .. } => {
                 let _ = answer.send(Err(error));
             }
             Waiter::Status { answer } => {
@@ -130,7 +148,7 @@ pub(crate) struct Keeper<C> {
     connect: C,
     options: Options,
     inbox: Arc<Inbox>,
-    requests: mpsc::Receiver<Request>,
+    requests: Taker,
     notices: mpsc::Sender<Notice>,
     standing: Standing,
 }
@@ -152,10 +170,10 @@ where
         connect: C,
         options: Options,
         inbox: Arc<Inbox>,
-        requests: mpsc::Receiver<Request>,
+        requests: Arc<Requests>,
         notices: mpsc::Sender<Notice>,
     ) -> Keeper<C> {
-        Keeper { connect, options, inbox, requests, notices, standing: Standing::default() }
+        Keeper { connect, options, inbox, requests: Taker(requests), notices, standing: Standing::default() }
     }
 
     /// A connection. A stream that ends before the hello is answered is tried again: a broker to which many come at once
@@ -176,16 +194,16 @@ where
 
     /// Runs the session to its end.
     pub(crate) async fn run(mut self, mut connection: Connection<S>, broker: watch::Sender<BrokerId>) {
-        let mut first = Vec::new();
+        let mut first = VecDeque::new();
         loop {
-            let pending = Pending::new(connection.max_requests());
-            let Keeper { standing, notices, requests, inbox, .. } = &mut self;
-            let on_reply = |waiter, frame| standing.on_reply(waiter, frame, notices);
-            let result = connection.run(first, requests, &pending, inbox, on_reply).await;
+            let pending = Pending::new(connection.max_requests(), first);
+            let Keeper { standing, notices, requests: Taker(requests), inbox, .. } = &mut self;
+            let on_reply = |waiter, frame| standing.on_reply(waiter, frame, requests, notices);
+            let result = connection.run(requests, &pending, inbox, on_reply).await;
             let error = result.as_ref().err().cloned();
             let error = error.unwrap_or_else(|| ClientError::disconnected("the session was closed"));
             for waiter in pending.abandoned() {
-                waiter.fail(error.clone());
+                waiter.fail(requests, error.clone());
             }
             tracing::debug!(%error, "connection of a session ended");
             if result.is_ok() {
@@ -201,7 +219,6 @@ where
             self.notify(Notice::Reconnected { broker: connection.broker() });
             first = self.standing.again();
         }
-        self.requests.close();
         self.inbox.end();
     }
 
@@ -219,7 +236,7 @@ where
                     Ok(connection) => return Some(connection),
                     Err(error) => tracing::debug!(%error, "no connection yet"),
                 },
-                () = refuse_requests(requests, lost) => return None,
+                () = refuse_requests(&requests.0, lost) => return None,
             }
             wait = (wait * 2).min(LAST_RETRY);
         }
@@ -236,20 +253,13 @@ fn jittered(wait: Duration) -> Duration {
 }
 
 /// Answers requests with an error; returns when the session is to be closed.
-async fn refuse_requests(requests: &mut mpsc::Receiver<Request>, error: &ClientError) {
-    while let Some(request) = requests.recv().await {
-        match request {
-            // Whoever has stopped waiting does not mind.
-            Request::Command { answer, .. } | Request::Publish { answer, .. } => {
-                let _ = answer.send(Err(error.clone()));
-            }
-            Request::Status { answer } => {
-                let _ = answer.send(Err(error.clone()));
-            }
-            Request::Again { .. } => {}
-            Request::Close { done } => {
-                let _ = done.send(());
-                return;
+async fn refuse_requests(requests: &Requests, error: &ClientError) {
+    let mut taken = VecDeque::new();
+    while requests.take(&mut taken).await {
+        for request in taken.drain(..) {
+            match request.into_waiter() {
+                Some(waiter) => waiter.fail(requests, error.clone()),
+                None => return,
             }
         }
     }
@@ -257,7 +267,7 @@ async fn refuse_requests(requests: &mut mpsc::Receiver<Request>, error: &ClientE
 
 impl Standing {
     /// Passes an answer on, and remembers what it means.
-    fn on_reply(&mut self, waiter: Waiter, frame: ServerFrame, notices: &mpsc::Sender<Notice>) {
+    fn on_reply(&mut self, waiter: Waiter, frame: ServerFrame, requests: &Requests, notices: &mpsc::Sender<Notice>) {
         match (waiter, frame) {
             (Waiter::Command { command, answer }, ServerFrame::Reply { reply, .. }) => {
                 self.remember(&command, &reply);
@@ -266,9 +276,11 @@ impl Standing {
                     None => again_notice(command, reply).into_iter().for_each(|notice| notify(notices, notice)),
                 }
             }
-            (Waiter::Publish { answer }, ServerFrame::Reply { reply, .. }) => drop(answer.send(Ok(reply))),
+            (Waiter::Publish { ticket }, ServerFrame::Reply { reply, .. }) => {
+                requests.answer(&mut vec![(ticket, receipt_of(reply))]);
+            }
             (Waiter::Status { answer }, ServerFrame::Status { json, .. }) => drop(answer.send(Ok(json))),
-            (waiter, _) => waiter.fail(ClientError::protocol("an answer of the wrong kind")),
+            (waiter, _) => waiter.fail(requests, ClientError::protocol("an answer of the wrong kind")),
         }
     }
 
@@ -296,7 +308,7 @@ impl Standing {
     }
 
     /// Everything that stood, advertisements first.
-    fn again(&self) -> Vec<Request> {
+    fn again(&self) -> VecDeque<Request> {
         let advertise =
             |(name, filter): (&Arc<str>, &Filter)| Command::Advertise { name: name.clone(), filter: filter.clone() };
         let subscribe =

@@ -17,6 +17,9 @@ mod connection;
 mod error;
 mod inbox;
 mod keeper;
+mod pending;
+mod receipts;
+mod requests;
 mod status;
 
 pub use client::{Client, Delivery, Publication, Subscribed};

@@ -19,13 +19,13 @@ use crate::control::check_text;
 use crate::event::{EVENT_ID, check_event, put_event_id, read_event_bytes, read_event_id};
 use crate::frame::put_frame;
 use crate::hello::VersionRange;
-use crate::layout::{Reader, put_text, put_varint, varint_size};
+use crate::layout::{Reader, put_text, put_varint};
+use crate::names::{Names, check_names};
 use crate::{CLIENT_VERSIONS, Frame, Goodbye, HelloRefused, Kind, MAX_TEXT, ShortText, Traffic, WireError, codec};
 use bytes::{BufMut, Bytes, BytesMut};
 use enroute_broker::{BrokerId, Command, Delivery, Receipt, Reply, RequestId};
 use enroute_filter::{Limit, Limits};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// Bytes that a subscription's or advertisement's name may have.
 pub const MAX_NAME_BYTES: usize = MAX_TEXT;
@@ -182,17 +182,17 @@ pub enum ClientFrame {
 }
 
 impl ClientFrame {
-    /// Reads a frame's content. An event in it shares the frame's memory and is not checked.
+    /// Reads a frame's content. An event in it is a piece of the frame's and is not checked.
     ///
     /// # Errors
     /// If the content does not keep to its layout and limits, or no client may send such a frame.
-    pub fn decode(frame: &Frame) -> Result<ClientFrame, WireError> {
+    pub fn decode(frame: Frame) -> Result<ClientFrame, WireError> {
         let kind = frame.kind;
-        let mut reader = Reader::new(kind, &frame.content);
+        let mut reader = Reader::new(kind, frame.content);
         match kind {
             Kind::ClientHello => Ok(ClientFrame::Hello(ClientHello::read(&mut reader)?)),
             Kind::Request => {
-                let (request, command) = codec::read(kind, &frame.content)?;
+                let (request, command) = codec::read(kind, reader.peek())?;
                 check_text(kind, "name", name_of(&command))?;
                 Ok(ClientFrame::Request { request, command })
             }
@@ -210,8 +210,8 @@ impl ClientFrame {
                 reader.finish()?;
                 Ok(ClientFrame::Credit { deliveries })
             }
-            Kind::Goodbye => Ok(ClientFrame::Goodbye(codec::read(kind, &frame.content)?)),
-            _ => Err(frame.misplaced(Traffic::FromClient)),
+            Kind::Goodbye => Ok(ClientFrame::Goodbye(codec::read(kind, reader.peek())?)),
+            _ => Err(WireError::Misplaced { kind, traffic: Traffic::FromClient }),
         }
     }
 
@@ -229,11 +229,7 @@ impl ClientFrame {
                 check_text(Kind::Request, "name", name_of(command))?;
                 codec::put(out, Kind::Request, &(request, command))
             }),
-            ClientFrame::Publish { request, event } => put_frame(out, Kind::Publish, |out| {
-                out.put_u64_le(request.0);
-                out.put_slice(event);
-                Ok(())
-            }),
+            ClientFrame::Publish { request, event } => encode_publish(*request, event, out),
             ClientFrame::StatusRequest { request } => put_frame(out, Kind::StatusRequest, |out| {
                 out.put_u64_le(request.0);
                 Ok(())
@@ -245,6 +241,18 @@ impl ClientFrame {
             ClientFrame::Goodbye(goodbye) => goodbye.put_frame(out),
         }
     }
+}
+
+/// Appends the frame of a publication.
+///
+/// # Errors
+/// If the event is beyond the limits; `out` is then as it was.
+pub fn encode_publish(request: RequestId, event: &[u8], out: &mut BytesMut) -> Result<(), WireError> {
+    put_frame(out, Kind::Publish, |out| {
+        out.put_u64_le(request.0);
+        out.put_slice(event);
+        Ok(())
+    })
 }
 
 fn name_of(command: &Command) -> &str {
@@ -298,18 +306,26 @@ pub enum ServerFrame {
 }
 
 impl ServerFrame {
-    /// Reads a frame's content. An event in it shares the frame's memory and is not checked.
+    /// Reads a frame's content. An event in it is a piece of the frame's and is not checked.
     ///
     /// # Errors
     /// If the content does not keep to its layout and limits, or no broker may send such a frame to a client.
-    pub fn decode(frame: &Frame) -> Result<ServerFrame, WireError> {
+    pub fn decode(frame: Frame) -> Result<ServerFrame, WireError> {
+        ServerFrame::decode_sharing(frame, &mut Names::default())
+    }
+
+    /// As [`ServerFrame::decode`]; a delivery shares its names with those before it on the same connection.
+    ///
+    /// # Errors
+    /// As [`ServerFrame::decode`].
+    pub fn decode_sharing(frame: Frame, names: &mut Names) -> Result<ServerFrame, WireError> {
         let kind = frame.kind;
-        let mut reader = Reader::new(kind, &frame.content);
+        let mut reader = Reader::new(kind, frame.content);
         match kind {
             Kind::ServerHello => Ok(ServerFrame::Hello(ServerHello::read(&mut reader)?)),
             Kind::HelloRefused => Ok(ServerFrame::HelloRefused(HelloRefused::read(&mut reader)?)),
             Kind::Reply => {
-                let (request, reply) = codec::read(kind, &frame.content)?;
+                let (request, reply) = codec::read(kind, reader.peek())?;
                 Ok(ServerFrame::Reply { request, reply })
             }
             Kind::Receipts => read_receipts(reader),
@@ -319,9 +335,9 @@ impl ServerFrame {
                     .map_err(|_| WireError::Malformed { kind, what: "the status is not UTF-8".into() })?;
                 Ok(ServerFrame::Status { request, json })
             }
-            Kind::Delivery => Ok(ServerFrame::Delivery(read_delivery(kind, reader)?)),
-            Kind::Goodbye => Ok(ServerFrame::Goodbye(codec::read(kind, &frame.content)?)),
-            _ => Err(frame.misplaced(Traffic::ToClient)),
+            Kind::Delivery => Ok(ServerFrame::Delivery(read_delivery(kind, reader, names)?)),
+            Kind::Goodbye => Ok(ServerFrame::Goodbye(codec::read(kind, reader.peek())?)),
+            _ => Err(WireError::Misplaced { kind, traffic: Traffic::ToClient }),
         }
     }
 
@@ -391,7 +407,7 @@ fn put_delivery(delivery: &Delivery, out: &mut BytesMut) -> Result<(), WireError
     put_event_id(out, delivery.id);
     let start = out.len();
     put_varint(out, delivery.subscriptions.len() as u64);
-    for name in &delivery.subscriptions {
+    for name in delivery.subscriptions.iter() {
         check_text(kind, "name", name)?;
         put_varint(out, name.len() as u64);
         out.put_slice(name.as_bytes());
@@ -402,26 +418,8 @@ fn put_delivery(delivery: &Delivery, out: &mut BytesMut) -> Result<(), WireError
     Ok(())
 }
 
-fn read_delivery(kind: Kind, mut reader: Reader) -> Result<Delivery, WireError> {
+fn read_delivery(kind: Kind, mut reader: Reader, names: &mut Names) -> Result<Delivery, WireError> {
     let id = read_event_id(&mut reader)?;
-    let count = reader.count("names", MAX_DELIVERY_NAMES)?;
-    let mut size = varint_size(count as u64);
-    let mut subscriptions: Vec<Arc<str>> = Vec::new();
-    for _ in 0..count {
-        let length = reader.count("bytes of a name", MAX_NAME_BYTES)?;
-        size += varint_size(length as u64) + length;
-        check_names(size)?;
-        let name = reader.bytes(length, "name")?;
-        let name = std::str::from_utf8(&name).map_err(|_| reader.malformed("a name is not UTF-8"))?;
-        subscriptions.push(name.into());
-    }
+    let subscriptions = names.read(&mut reader)?;
     Ok(Delivery { id, event: read_event_bytes(kind, reader)?, subscriptions })
-}
-
-fn check_names(found: usize) -> Result<(), WireError> {
-    if found <= MAX_DELIVERY_NAMES {
-        return Ok(());
-    }
-    let (found, limit) = (found as u64, MAX_DELIVERY_NAMES as u64);
-    Err(WireError::TooMany { kind: Kind::Delivery, what: "bytes of names", found, limit })
 }

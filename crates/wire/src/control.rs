@@ -34,7 +34,7 @@ impl ControlFrame {
     /// # Errors
     /// If the content does not keep to its layout and limits, or the frame has no place on a control stream.
     pub fn decode(frame: &Frame) -> Result<ControlFrame, WireError> {
-        let mut reader = Reader::new(frame.kind, &frame.content);
+        let mut reader = Reader::new(frame.kind, frame.content.clone());
         match frame.kind {
             Kind::Hello => Ok(ControlFrame::Hello(Hello::read(&mut reader)?)),
             Kind::HelloAck => Ok(ControlFrame::HelloAck(HelloAck::read(&mut reader)?)),

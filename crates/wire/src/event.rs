@@ -53,13 +53,13 @@ pub enum DataFrame {
 }
 
 impl DataFrame {
-    /// Reads a frame's content. The event in it shares the frame's memory and is not checked.
+    /// Reads a frame's content. The event in it is a piece of the frame's and is not checked.
     ///
     /// # Errors
     /// If the content does not keep to its layout and limits, or the frame has no place on a data stream.
-    pub fn decode(frame: &Frame) -> Result<DataFrame, WireError> {
+    pub fn decode(frame: Frame) -> Result<DataFrame, WireError> {
         match frame.kind {
-            Kind::DataHello => Ok(DataFrame::Hello(DataHello::read(frame)?)),
+            Kind::DataHello => Ok(DataFrame::Hello(DataHello::read(&frame)?)),
             Kind::Event => Ok(DataFrame::Event(read_event(frame)?)),
             _ => Err(frame.misplaced(Traffic::Data)),
         }
@@ -141,8 +141,9 @@ fn check_destinations(destinations: &[BrokerId]) -> Result<(), WireError> {
     }
 }
 
-fn read_event(frame: &Frame) -> Result<EventFrame, WireError> {
-    let mut reader = Reader::new(frame.kind, &frame.content);
+fn read_event(frame: Frame) -> Result<EventFrame, WireError> {
+    let kind = frame.kind;
+    let mut reader = Reader::new(kind, frame.content);
     let version = reader.u8("version")?;
     if version != VERSION {
         return Err(WireError::EventVersion { found: version, known: VERSION });
@@ -158,9 +159,9 @@ fn read_event(frame: &Frame) -> Result<EventFrame, WireError> {
     let hop_limit = reader.u16("hop limit")?;
     let destinations = read_destinations(&mut reader, flags & FLAG_SLOTS != 0)?;
     let extension = reader.count("bytes of extensions", MAX_EXTENSION)?;
-    reader.bytes(extension, "extensions")?;
+    reader.skip(extension, "extensions")?;
     let id = read_event_id(&mut reader)?;
-    let event = read_event_bytes(frame.kind, reader)?;
+    let event = read_event_bytes(kind, reader)?;
     Ok(EventFrame { hop_limit, destinations, id, event })
 }
 

@@ -276,7 +276,7 @@ impl DataHello {
     }
 
     pub(crate) fn read(frame: &Frame) -> Result<DataHello, WireError> {
-        let mut reader = Reader::new(frame.kind, &frame.content);
+        let mut reader = Reader::new(frame.kind, frame.content.clone());
         Ok(DataHello { dialled_by: BrokerId(reader.u64("dialling broker")?), dial: reader.u64("dial")? })
     }
 }

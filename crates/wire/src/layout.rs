@@ -16,8 +16,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(kind: Kind, content: &Bytes) -> Reader {
-        Reader { kind, rest: content.clone() }
+    pub(crate) fn new(kind: Kind, content: Bytes) -> Reader {
+        Reader { kind, rest: content }
     }
 
     /// Whether nothing is left.
@@ -79,6 +79,20 @@ impl Reader {
         if count > self.rest.len() { Err(self.truncated(what)) } else { Ok(self.rest.split_to(count)) }
     }
 
+    /// Passes over the next bytes.
+    pub(crate) fn skip(&mut self, count: usize, what: &'static str) -> Result<(), WireError> {
+        if count > self.rest.len() {
+            return Err(self.truncated(what));
+        }
+        self.rest.advance(count);
+        Ok(())
+    }
+
+    /// All that is left, to look at.
+    pub(crate) fn peek(&self) -> &[u8] {
+        &self.rest
+    }
+
     /// A text after its length in two bytes.
     pub(crate) fn text(&mut self, what: &'static str) -> Result<ShortText, WireError> {
         let length = usize::from(self.u16(what)?);
@@ -136,7 +150,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> Result<u64, WireError> {
-        let mut reader = Reader::new(Kind::Event, &Bytes::copy_from_slice(bytes));
+        let mut reader = Reader::new(Kind::Event, Bytes::copy_from_slice(bytes));
         let value = reader.varint("number")?;
         reader.finish()?;
         Ok(value)
@@ -163,7 +177,7 @@ mod tests {
 
     #[test]
     fn counts_are_bounded_by_limit_and_by_what_is_there() {
-        let count = |bytes: &'static [u8]| Reader::new(Kind::Event, &Bytes::from_static(bytes)).count("things", 3);
+        let count = |bytes: &'static [u8]| Reader::new(Kind::Event, Bytes::from_static(bytes)).count("things", 3);
         assert_eq!(count(&[2, 0, 0]), Ok(2));
         assert!(matches!(count(&[2, 0]), Err(WireError::Truncated { .. })));
         assert!(matches!(count(&[4, 0, 0, 0, 0]), Err(WireError::TooMany { found: 4, limit: 3, .. })));

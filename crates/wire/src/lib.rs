@@ -42,11 +42,12 @@ mod event;
 mod frame;
 mod hello;
 mod layout;
+mod names;
 mod text;
 
 pub use client::{
     ClientFrame, ClientHello, MAX_DELIVERY_NAMES, MAX_NAME_BYTES, MAX_STATUS, ServerFrame, ServerHello, SlowSubscriber,
-    encode_delivery,
+    encode_delivery, encode_publish,
 };
 pub use control::{ControlFrame, Goodbye, MAX_CONTROL, encode_message, message_size};
 pub use error::WireError;
@@ -55,6 +56,7 @@ pub use event::{
 };
 pub use frame::{Frame, FrameReader, Kind, Traffic, first_frame_size};
 pub use hello::{DataHello, Hello, HelloAck, HelloRefused, MAX_HELLO, RefusalCode, VersionRange};
+pub use names::Names;
 pub use text::{MAX_TEXT, ShortText};
 
 /// The name under which control streams between brokers are opened. The number is that of the framing, not of what is said:

@@ -245,7 +245,7 @@ impl World {
                 let event =
                     Event::from_bytes(delivery.event, &self.config.limits).expect("delivered events are checked");
                 let inbox = self.inboxes.entry((id, client)).or_default();
-                inbox.deliveries.push((delivery.id, event, delivery.subscriptions));
+                inbox.deliveries.push((delivery.id, event, delivery.subscriptions.to_vec()));
             }
             Output::Reply { client, request, reply } => {
                 self.inboxes.entry((id, client)).or_default().replies.insert(request.0, reply);

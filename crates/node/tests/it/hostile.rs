@@ -65,7 +65,7 @@ async fn link(peer: &mut RawPeer) -> (Stream, Stream) {
     DataFrame::Hello(name).encode(&mut bytes).unwrap();
     let mut data = peer.open(EVENT_PROTOCOL, &bytes).await;
     let frame = next_frame(&mut data, &mut FrameReader::new(Traffic::Data)).await;
-    assert_eq!(DataFrame::decode(&frame).unwrap(), DataFrame::Hello(name));
+    assert_eq!(DataFrame::decode(frame).unwrap(), DataFrame::Hello(name));
     (control, data)
 }
 
@@ -122,7 +122,7 @@ async fn rubbish_from_a_client() {
         hello.extend_from_slice(&bytes);
         let mut stream = peer.open(CLIENT_PROTOCOL, &hello).await;
         let frames = frames_to_the_end(&mut stream, Traffic::ToClient).await;
-        let last = ServerFrame::decode(frames.last().expect("a hello and a goodbye")).unwrap();
+        let last = ServerFrame::decode(frames.last().expect("a hello and a goodbye").clone()).unwrap();
         assert!(matches!(last, ServerFrame::Goodbye(Goodbye::Unreadable(_))), "{last:?}");
         until(&node, "its end", |status| status.clients.is_empty() && !status.refused.is_empty()).await;
     }
@@ -143,7 +143,9 @@ async fn an_unknown_version_is_refused_and_both_ranges_are_named() {
 
     let mut stream = peer.open(CLIENT_PROTOCOL, &encode_client(&client_hello(newer))).await;
     let frames = frames_to_the_end(&mut stream, Traffic::ToClient).await;
-    let ServerFrame::HelloRefused(refused) = ServerFrame::decode(&frames[0]).unwrap() else { panic!("{frames:?}") };
+    let ServerFrame::HelloRefused(refused) = ServerFrame::decode(frames[0].clone()).unwrap() else {
+        panic!("{frames:?}")
+    };
     assert_eq!(refused.code, RefusalCode::Version);
     let status = until(&node, "both refusals", |status| status.refused.len() == 2).await;
     assert!(status.refused.iter().all(|refused| refused.reason.contains("98 to 99")), "{:?}", status.refused);

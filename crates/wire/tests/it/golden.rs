@@ -233,7 +233,7 @@ fn server_frames() -> Vec<(&'static str, ServerFrame)> {
     let reply = |reply| ServerFrame::Reply { request: RequestId(300), reply };
     let refused = |refusal| reply(Reply::Refused(refusal));
     let receipt = Receipt { id: event_id(), destinations: 2, complete: true };
-    let subscriptions = vec!["a".into(), "late flights".into()];
+    let subscriptions = ["a".into(), "late flights".into()].into();
     vec![
         ("server-hello", ServerFrame::Hello(server_hello)),
         ("client-refused", ServerFrame::HelloRefused(HelloRefused::new(RefusalCode::Busy, "too many clients"))),

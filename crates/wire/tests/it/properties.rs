@@ -55,7 +55,7 @@ proptest! {
             let cut = cuts.next().unwrap().min(stream.len());
             reader.push(&stream.split_to(cut));
             while let Some(frame) = reader.next_frame().unwrap() {
-                let DataFrame::Event(event) = DataFrame::decode(&frame).unwrap() else { panic!("not an event") };
+                let DataFrame::Event(event) = DataFrame::decode(frame.clone()).unwrap() else { panic!("not an event") };
                 let (outer, inner) = (frame.content.as_ptr_range(), event.event.as_ptr_range());
                 prop_assert!(event.event.is_empty() || outer.end == inner.end, "the event was copied");
                 read.push(event);

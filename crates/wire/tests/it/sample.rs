@@ -41,9 +41,9 @@ impl Sample {
     pub(crate) fn decode(traffic: Traffic, frame: &Frame) -> Result<Sample, WireError> {
         Ok(match traffic {
             Traffic::Control => Sample::Control(ControlFrame::decode(frame)?),
-            Traffic::Data => Sample::Data(DataFrame::decode(frame)?),
-            Traffic::FromClient => Sample::Client(ClientFrame::decode(frame)?),
-            Traffic::ToClient => Sample::Server(ServerFrame::decode(frame)?),
+            Traffic::Data => Sample::Data(DataFrame::decode(frame.clone())?),
+            Traffic::FromClient => Sample::Client(ClientFrame::decode(frame.clone())?),
+            Traffic::ToClient => Sample::Server(ServerFrame::decode(frame.clone())?),
         })
     }
 

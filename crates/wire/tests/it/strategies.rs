@@ -305,7 +305,8 @@ fn server_hello() -> impl Strategy<Value = ServerHello> {
 
 fn server() -> impl Strategy<Value = ServerFrame> {
     let delivery = (event_id(), blob(60), vec(name(), 0..5));
-    let delivery = delivery.prop_map(|(id, event, subscriptions)| Delivery { id, event, subscriptions });
+    let delivery =
+        delivery.prop_map(|(id, event, subscriptions)| Delivery { id, event, subscriptions: subscriptions.into() });
     prop_oneof![
         server_hello().prop_map(ServerFrame::Hello),
         hello_refused().prop_map(ServerFrame::HelloRefused),

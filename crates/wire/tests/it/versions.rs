@@ -47,7 +47,7 @@ fn a_hello_without_a_common_version_is_refused_by_its_range_alone() {
     let content = [7, 0, 9, 0, 0xff, 0xff];
     let broker = ControlFrame::decode(&frame(Kind::Hello, &content)).unwrap_err();
     assert_eq!(broker, WireError::NoCommonVersion { ours: BROKER_VERSIONS, theirs });
-    let client = ClientFrame::decode(&frame(Kind::ClientHello, &content)).unwrap_err();
+    let client = ClientFrame::decode(frame(Kind::ClientHello, &content)).unwrap_err();
     assert_eq!(client, WireError::NoCommonVersion { ours: CLIENT_VERSIONS, theirs });
 
     let refused = HelloRefused::from(&broker);
@@ -107,7 +107,7 @@ fn an_answer_must_choose_the_highest_common_version() {
     let bytes = Sample::Control(ControlFrame::HelloAck(ack)).to_bytes();
     let error = Sample::from_bytes(Traffic::Control, &bytes).unwrap_err();
     assert_eq!(error.to_string(), "a malformed hello acknowledgement frame: version 2 was chosen instead of 1");
-    let error = ServerFrame::decode(&frame(Kind::ServerHello, &[2, 0])).unwrap_err();
+    let error = ServerFrame::decode(frame(Kind::ServerHello, &[2, 0])).unwrap_err();
     assert!(matches!(error, WireError::NoCommonVersion { .. }), "{error}");
 }
 
@@ -120,7 +120,7 @@ fn a_broker_with_more_limits_than_are_known_is_understood() {
     content.put_u8(200);
     (0..200).for_each(|index| content.put_u64_le(index));
     content.put_u16_le(0);
-    let ServerFrame::Hello(hello) = ServerFrame::decode(&frame(Kind::ServerHello, &content)).unwrap() else {
+    let ServerFrame::Hello(hello) = ServerFrame::decode(frame(Kind::ServerHello, &content)).unwrap() else {
         panic!("not a hello")
     };
     assert_eq!(hello.broker, BrokerId(77));
@@ -139,7 +139,7 @@ fn texts_of_hellos_are_bounded() {
 
 #[test]
 fn event_frames_of_other_versions_and_modes_are_refused() {
-    let decode = |content: &[u8]| DataFrame::decode(&frame(Kind::Event, content)).unwrap_err();
+    let decode = |content: &[u8]| DataFrame::decode(frame(Kind::Event, content)).unwrap_err();
     assert_eq!(decode(&[2]), WireError::EventVersion { found: 2, known: 1 });
     assert_eq!(decode(&[1, 1]), WireError::EventMode { found: 1, known: 0 });
     assert!(matches!(decode(&[1, 0, 2]), WireError::Malformed { .. }));
@@ -151,7 +151,7 @@ fn slots_and_extensions_are_skipped() {
     let mut content = BytesMut::from(&[1, 0, 1, 9, 0, 2, 5, 0, 4, 0xac, 0x02, 3, b'e', b'x', b't'][..]);
     (1..=3).for_each(|number| content.put_u64_le(number));
     content.extend_from_slice(b"event");
-    let DataFrame::Event(event) = DataFrame::decode(&frame(Kind::Event, &content)).unwrap() else {
+    let DataFrame::Event(event) = DataFrame::decode(frame(Kind::Event, &content)).unwrap() else {
         panic!("not an event")
     };
     assert_eq!(event.hop_limit, 9);
