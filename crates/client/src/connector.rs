@@ -1,13 +1,14 @@
 //! A libp2p stream to the broker.
 
 use enroute_session::ClientError;
+use enroute_transport::{Noise, multiplexer};
 use enroute_wire::CLIENT_PROTOCOL;
 use futures::StreamExt;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{DialError, NetworkBehaviour, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm, SwarmBuilder, identify, noise, ping, tcp, yamux};
+use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, Swarm, SwarmBuilder, identify, ping, tcp};
 use libp2p_stream::{Control, OpenStreamError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -79,7 +80,7 @@ impl Connector {
 fn build(keypair: Keypair) -> Result<Swarm<Behaviour>, String> {
     let builder = SwarmBuilder::with_existing_identity(keypair)
         .with_tokio()
-        .with_tcp(tcp::Config::new().nodelay(true), noise::Config::new, yamux::Config::default)
+        .with_tcp(tcp::Config::new().nodelay(true), Noise::new, multiplexer)
         .map_err(|error| error.to_string())?;
     #[cfg(feature = "quic")]
     let builder = builder.with_quic();
