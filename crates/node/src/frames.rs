@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 
-/// Bytes read at a time: there may be very many clients, and only data streams bring much at once.
+/// Bytes read at a time: there may be very many streams, and only few bring much. A read that is filled is followed by larger
+/// ones, until one brings little.
 const CHUNK: usize = 8 << 10;
-const DATA_CHUNK: usize = 64 << 10;
+const LARGE_CHUNK: usize = 64 << 10;
+const LITTLE: usize = 1 << 10;
 
 /// One direction of a stream, cut into frames.
 pub(crate) struct Frames<R> {
@@ -32,11 +34,7 @@ pub(crate) enum FramesError {
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(reader: R, traffic: Traffic) -> Frames<R> {
-        let chunk = match traffic {
-            Traffic::Data => DATA_CHUNK,
-            Traffic::Control | Traffic::FromClient | Traffic::ToClient => CHUNK,
-        };
-        Frames { reader, frames: FrameReader::new(traffic), chunk: vec![0; chunk].into(), reads: Arc::default() }
+        Frames { reader, frames: FrameReader::new(traffic), chunk: vec![0; CHUNK].into(), reads: Arc::default() }
     }
 
     /// Grows with every read that has brought something, be it only a part of a frame.
@@ -54,8 +52,18 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             if count == 0 {
                 return if self.frames.pending() == 0 { Ok(None) } else { Err(FramesError::BrokenOff) };
             }
-            self.reads.fetch_add(1, Ordering::Relaxed);
-            self.frames.push(&self.chunk[..count]);
+            self.take_in(count);
+        }
+    }
+
+    /// So many bytes have been read.
+    fn take_in(&mut self, count: usize) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.frames.push(&self.chunk[..count]);
+        if count == CHUNK && self.chunk.len() == CHUNK {
+            self.chunk = vec![0; LARGE_CHUNK].into();
+        } else if count <= LITTLE && self.chunk.len() == LARGE_CHUNK {
+            self.chunk = vec![0; CHUNK].into();
         }
     }
 
@@ -68,10 +76,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             }
             match self.reader.read(&mut self.chunk).now_or_never() {
                 None | Some(Ok(0)) => return Ok(None),
-                Some(Ok(count)) => {
-                    self.reads.fetch_add(1, Ordering::Relaxed);
-                    self.frames.push(&self.chunk[..count]);
-                }
+                Some(Ok(count)) => self.take_in(count),
                 Some(Err(error)) => return Err(error.into()),
             }
         }
