@@ -11,3 +11,4 @@ mod overload;
 mod raw;
 mod slow;
 mod support;
+mod throttled;
