@@ -143,6 +143,23 @@ impl Event {
         self.bytes.slice(HEADER + table.len() * ENTRY + text.len()..)
     }
 
+    /// An event with the same attributes and another payload: for whoever publishes much of which only that changes. Costs a
+    /// copy.
+    ///
+    /// # Errors
+    /// [`EventError::Limit`] if the payload is longer than allowed.
+    pub fn with_payload(&self, payload: &[u8], limits: &Limits) -> Result<Event, EventError> {
+        limits.check(Limit::Payload, payload.len())?;
+        let (table, text) = self.parts();
+        let header = Header { count: table.len(), text: text.len(), payload: payload.len() };
+        let mut bytes = Vec::with_capacity(HEADER + table.len() * ENTRY + text.len() + payload.len());
+        bytes.extend_from_slice(&header.to_bytes());
+        bytes.extend_from_slice(table.as_flattened());
+        bytes.extend_from_slice(text);
+        bytes.extend_from_slice(payload);
+        Ok(Event { bytes: bytes.into() })
+    }
+
     /// A builder with this event's attributes and payload.
     pub fn to_builder(&self) -> EventBuilder {
         let attributes = self.attributes().map(|(name, value)| (name.to_owned(), value.to_value())).collect();

@@ -4,7 +4,6 @@ use crate::allocation;
 use crate::forward::input::{Events, foreign, moment_in, wanted};
 use crate::forward::role::{Command, Meter, Sender, answer, commands, serve_publisher, serve_subscriber, tell_ready};
 use enroute_client::{Builder, Client, SlowSubscriber};
-use enroute_filter::{Event, Limits};
 use enroute_node::{FullLink, Node, NodeConfig};
 use std::error::Error;
 use std::sync::Arc;
@@ -53,7 +52,7 @@ pub fn publish(address: &str, body: usize) -> Result<(), Failure> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let client = runtime.block_on(enroute_client::connect(address.parse()?))?;
     tell_ready("");
-    serve_publisher(&mut Publisher { runtime, client, events: Events::new(body), limits: Limits::default() });
+    serve_publisher(&mut Publisher { runtime, client, events: Events::new(body) });
     Ok(())
 }
 
@@ -61,15 +60,13 @@ struct Publisher {
     runtime: runtime::Runtime,
     client: Client,
     events: Events,
-    limits: Limits,
 }
 
 impl Sender for Publisher {
     fn send(&mut self, moments: &[u64]) {
         self.runtime.block_on(async {
             for &moment in moments {
-                let event = Event::from_bytes(self.events.next(moment), &self.limits).expect("an event");
-                self.client.publish_nowait(event).await.expect("the session lives");
+                self.client.publish_nowait(self.events.next(moment)).await.expect("the session lives");
             }
         });
     }

@@ -2,36 +2,39 @@
 
 use crate::forward::role::STAMP;
 use crate::random::Random;
-use bytes::Bytes;
-use enroute_filter::{Event, Filter, Value};
+use enroute_filter::{Event, Filter, Limits, Value};
 
 /// Symbols that events and foreign subscriptions speak of.
 const SYMBOLS: usize = 10_000;
 /// Different events; they come round again.
 const DIFFERENT: usize = 1_024;
 
-/// Events of some size, made beforehand: what encoding attributes costs is the application's, in which peers have no share.
+/// Events of some size, made beforehand but for their payload: what encoding attributes costs is the application's, in which
+/// peers have no share.
 #[derive(Debug)]
 pub struct Events {
-    bodies: Vec<Vec<u8>>,
+    events: Vec<Event>,
+    payload: Vec<u8>,
     next: usize,
+    limits: Limits,
 }
 
 impl Events {
     /// Events of `body` bytes, attributes and payload: ten attributes where there is room for them.
     pub fn new(body: usize) -> Events {
         let mut random = Random::new(1, 0);
-        let bodies = (0..DIFFERENT).map(|index| event(&mut random, index, body).as_bytes().to_vec()).collect();
-        Events { bodies, next: 0 }
+        let events = (0..DIFFERENT).map(|index| event(&mut random, index, body)).collect();
+        Events { events, payload: Vec::new(), next: 0, limits: Limits::default() }
     }
 
-    /// The next event's bytes, with the moment of sending at the end of its payload.
-    pub fn next(&mut self, moment: u64) -> Bytes {
-        self.next = (self.next + 1) % self.bodies.len();
-        let body = &mut self.bodies[self.next];
-        let stamp = body.len() - STAMP;
-        body[stamp..].copy_from_slice(&moment.to_le_bytes());
-        Bytes::copy_from_slice(body)
+    /// The next event, with the moment of sending at the end of its payload.
+    pub fn next(&mut self, moment: u64) -> Event {
+        self.next = (self.next + 1) % self.events.len();
+        let event = &self.events[self.next];
+        self.payload.resize(event.payload().len(), 0);
+        let stamp = self.payload.len() - STAMP;
+        self.payload[stamp..].copy_from_slice(&moment.to_le_bytes());
+        event.with_payload(&self.payload, &self.limits).expect("as long as before")
     }
 }
 
@@ -84,15 +87,13 @@ pub fn foreign(count: usize) -> impl Iterator<Item = Filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use enroute_filter::Limits;
-
     #[test]
     fn events_have_their_size_and_are_wanted_by_those_who_should() {
         let foreign: Vec<Filter> = foreign(100).collect();
         for body in [100, 300, 1_024, 16_384] {
             let mut events = Events::new(body);
             for moment in 1..2_000 {
-                let event = Event::from_bytes(events.next(moment), &Limits::default()).unwrap();
+                let event = events.next(moment);
                 assert_eq!((event.as_bytes().len(), moment_in(&event)), (body, moment));
                 assert!(wanted().matches(&event));
                 assert!(!foreign.iter().any(|filter| filter.matches(&event)), "{event:?}");
