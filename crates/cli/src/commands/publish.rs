@@ -119,18 +119,39 @@ impl Publisher {
                 (line, receipt) = first(&mut self.receipts) => more &= self.take_in(line, receipt)?,
                 item = next(&mut self.feed, &self.pace), if more && self.receipts.len() < WINDOW => match item {
                     None => more = false,
-                    Some(Item::Event { line, event, arrays }) => {
-                        self.pace.as_mut().map(Pace::advance);
-                        self.note_arrays(line, arrays);
-                        let publication = self.client.publish_nowait(event).await.map_err(|error| lost(&error))?;
-                        self.receipts.push_back((line, publication));
-                    }
-                    Some(Item::Bad { line, message }) => more = self.refuse(line, &message),
-                    Some(Item::Failed(error)) => return Err(Failure::new("cannot read on").because(&error)),
+                    Some(item) => more = self.publish_with_what_is_here(item).await?,
                 },
             }
         }
         Ok(())
+    }
+
+    /// Publishes an item, and if nothing says when, those that have been read with it; whether to go on.
+    async fn publish_with_what_is_here(&mut self, item: Item) -> Result<bool, Failure> {
+        let mut next = Some(item);
+        while let Some(item) = next {
+            if !self.publish(item).await? {
+                return Ok(false);
+            }
+            let more = self.pace.is_none() && self.receipts.len() < WINDOW;
+            next = if more { self.feed.next_here() } else { None };
+        }
+        Ok(true)
+    }
+
+    /// Publishes an item; whether to go on.
+    async fn publish(&mut self, item: Item) -> Result<bool, Failure> {
+        match item {
+            Item::Event { line, event, arrays } => {
+                self.pace.as_mut().map(Pace::advance);
+                self.note_arrays(line, arrays);
+                let publication = self.client.publish_nowait(event).await.map_err(|error| lost(&error))?;
+                self.receipts.push_back((line, publication));
+                Ok(true)
+            }
+            Item::Bad { line, message } => Ok(self.refuse(line, &message)),
+            Item::Failed(error) => Err(Failure::new("cannot read on").because(&error)),
+        }
     }
 
     /// Takes in what became of an event; whether to go on.

@@ -1,15 +1,16 @@
 //! Events read ahead by a thread of their own, since reading a file or standard input blocks.
 
 use crate::failure::Failure;
-use crate::lines::Lines;
+use crate::lines::{Line, Lines};
 use enroute_filter::{Event, JsonReader};
 use std::io;
 use std::path::Path;
 use std::thread;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Items read ahead at most.
-const AHEAD: usize = 1024;
+/// Items handed over at a time, if so many can be read without a wait, and how often that many are read ahead.
+const TOGETHER: usize = 64;
+const AHEAD: usize = 16;
 
 /// What comes of a line.
 pub(super) enum Item {
@@ -23,7 +24,9 @@ pub(super) enum Item {
 
 /// The items of a file or of standard input, in order.
 pub(super) struct Feed {
-    items: Receiver<Item>,
+    items: Receiver<Vec<Item>>,
+    /// Those that are here.
+    here: std::vec::IntoIter<Item>,
 }
 
 impl Feed {
@@ -34,33 +37,52 @@ impl Feed {
         // Not joined: it may be waiting for a line that never comes.
         let spawned = thread::Builder::new().name("lines".to_owned()).spawn(move || read(lines, &reader, &sender));
         spawned.map_err(|error| Failure::new("cannot start a thread").because(&error))?;
-        Ok(Feed { items })
+        Ok(Feed { items, here: Vec::new().into_iter() })
     }
 
-    /// The next item; none at the end.
+    /// The next item; none at the end. Cancelling the wait loses nothing.
     pub(super) async fn next(&mut self) -> Option<Item> {
-        self.items.recv().await
+        if self.here.len() == 0 {
+            self.here = self.items.recv().await?.into_iter();
+        }
+        self.here.next()
+    }
+
+    /// The next item if it is here already.
+    pub(super) fn next_here(&mut self) -> Option<Item> {
+        self.here.next()
     }
 }
 
-fn read(mut lines: Lines, reader: &JsonReader, sender: &Sender<Item>) {
+fn read(mut lines: Lines, reader: &JsonReader, sender: &Sender<Vec<Item>>) {
+    let mut items = Vec::new();
     loop {
-        let item = match lines.next() {
-            Ok(None) => return,
-            Err(error) => Item::Failed(error),
-            Ok(Some(line)) => match line.text {
-                Ok(text) if text.trim_ascii().is_empty() => continue,
-                Ok(text) => match reader.read(text) {
-                    Ok((event, arrays)) => Item::Event { line: line.number, event, arrays: arrays as u64 },
-                    Err(error) => Item::Bad { line: line.number, message: error.to_string() },
-                },
-                Err(message) => Item::Bad { line: line.number, message },
-            },
+        let (item, last) = match lines.next() {
+            Ok(None) => (None, true),
+            Err(error) => (Some(Item::Failed(error)), true),
+            Ok(Some(line)) => (item_of(&line, reader), false),
         };
-        let last = matches!(item, Item::Failed(_));
+        items.extend(item);
+        let is_time = last || items.len() == TOGETHER || !lines.is_ready();
         // No receiver: the command has ended.
-        if sender.blocking_send(item).is_err() || last {
+        if is_time && !items.is_empty() && sender.blocking_send(std::mem::take(&mut items)).is_err() {
             return;
         }
+        if last {
+            return;
+        }
+    }
+}
+
+/// What comes of a line; none if it is blank.
+fn item_of(line: &Line<'_>, reader: &JsonReader) -> Option<Item> {
+    let number = line.number;
+    match &line.text {
+        Ok(text) if text.trim_ascii().is_empty() => None,
+        Ok(text) => Some(match reader.read(text) {
+            Ok((event, arrays)) => Item::Event { line: number, event, arrays: arrays as u64 },
+            Err(error) => Item::Bad { line: number, message: error.to_string() },
+        }),
+        Err(message) => Some(Item::Bad { line: number, message: message.clone() }),
     }
 }
