@@ -20,6 +20,7 @@
 use crate::nodes::{NodeId, Nodes, RootId};
 use crate::predicate_forest::{Found, Key, PredicateForest, User};
 use crate::span::{Outline, Span};
+use crate::summary::{PredicateShape, PredicateSummary};
 use enroute_filter::{Conjunction, Constraint, Test};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -81,6 +82,12 @@ const UNKNOWN: u32 = MOST_ATTRIBUTES as u32;
 
 /// Their numbers share a word with a byte. Small in tests, which otherwise would never see it reached.
 const MOST_ATTRIBUTES: usize = if cfg!(test) { 3 } else { (1 << 24) - 1 };
+
+/// Attributes that are told of.
+const MOST_SUMMARIES: usize = 32;
+
+/// Predicates that are sorted for that. Small in tests, which otherwise would never see it reached.
+const MOST_SORTED: usize = if cfg!(test) { 12 } else { 16_384 };
 
 /// Of the roots that have no record.
 const UNNUMBERED: RootId = RootId(u32::MAX);
@@ -206,6 +213,25 @@ impl RootIndex {
             // Nothing is kept of an index that was once large.
             *self = RootIndex::default();
         }
+    }
+
+    /// See [`Forest::predicates`](crate::Forest::predicates). Roots without numbers for their attributes do not count.
+    pub(crate) fn predicates(&self, nodes: &Nodes) -> Vec<PredicateSummary> {
+        let members = |number: u32| &self.attributes[number as usize].members;
+        let mut attributes: Vec<(Reverse<usize>, &Arc<str>, u32)> =
+            self.names.iter().map(|(name, &number)| (Reverse(members(number).len()), name, number)).collect();
+        attributes.sort_unstable();
+        attributes.truncate(MOST_SUMMARIES);
+        let mut left = MOST_SORTED;
+        let summary = |(Reverse(users), name, number): (Reverse<usize>, &Arc<str>, u32)| {
+            let shape = left.checked_sub(users).map(|rest| {
+                left = rest;
+                let tests = members(number).all_users().map(|user| self.records.get(user.id).test(number, nodes));
+                PredicateShape::of(tests.collect())
+            });
+            PredicateSummary { attribute: Arc::clone(name), users, shape }
+        };
+        attributes.into_iter().map(summary).collect()
     }
 
     fn remove_record(&mut self, id: u32, conjunction: &Conjunction) {

@@ -62,4 +62,4 @@ mod summary;
 pub use forest::{Forest, RootChange, RootDifference};
 pub use merge::{Budget, Merging, MergingConfig};
 pub use relation::{Kind, Relation, covers, filter_covers, filter_overlaps, overlaps, relation};
-pub use summary::PredicateSummary;
+pub use summary::{PredicateShape, PredicateSummary};

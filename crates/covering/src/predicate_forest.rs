@@ -55,6 +55,16 @@ impl<const MAX_BLOCK: usize> PredicateForest<MAX_BLOCK> {
         self.blocks.is_empty()
     }
 
+    /// How many users there are.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.iter().map(|(_, users)| users).sum()
+    }
+
+    /// All users, in the order of their blocks.
+    pub(crate) fn all_users(&self) -> impl Iterator<Item = &User> {
+        self.blocks.iter().flat_map(|block| &block.users)
+    }
+
     /// Adds a user of a predicate. `key_of` says the key of any user, and `rank_of`, which is faster, a number that orders users
     /// as their keys do but for ties.
     pub(crate) fn insert(&mut self, user: User, key: Key, rank_of: impl Fn(u32) -> u64, key_of: impl Fn(u32) -> Key) {

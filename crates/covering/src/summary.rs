@@ -12,20 +12,26 @@ pub struct PredicateSummary {
     pub attribute: Arc<str>,
     /// How many roots speak of it.
     pub users: usize,
-    /// How many different things they say.
+    /// What they say; `None` if that is too much to look through.
+    pub shape: Option<PredicateShape>,
+}
+
+/// The predicates of one attribute, ordered by covering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PredicateShape {
+    /// How many different ones there are.
     pub predicates: usize,
-    /// How many predicates stand one below the other at most: `>= 1`, `>= 2`, `between 3 and 5`, `= 4` is four deep. Sets with
-    /// gaps count as the interval that they lie in.
+    /// How many stand one below the other at most: `>= 1`, `>= 2`, `between 3 and 5`, `= 4` is four deep. Sets with gaps count
+    /// as the interval that they lie in.
     pub depth: usize,
 }
 
-impl PredicateSummary {
+impl PredicateShape {
     /// Of one test for each root that speaks of the attribute.
-    pub(crate) fn of(attribute: &Arc<str>, mut tests: Vec<&Test>) -> PredicateSummary {
-        let users = tests.len();
+    pub(crate) fn of(mut tests: Vec<&Test>) -> PredicateShape {
         tests.sort_unstable();
         tests.dedup();
-        PredicateSummary { attribute: Arc::clone(attribute), users, predicates: tests.len(), depth: depth(&tests) }
+        PredicateShape { predicates: tests.len(), depth: depth(&tests) }
     }
 }
 
@@ -57,24 +63,24 @@ mod tests {
     use super::*;
     use enroute_filter::Comparison;
 
-    fn summary(tests: &[Test]) -> (usize, usize, usize) {
-        let summary = PredicateSummary::of(&Arc::from("a"), tests.iter().collect());
-        (summary.users, summary.predicates, summary.depth)
+    fn shape(tests: &[Test]) -> (usize, usize) {
+        let shape = PredicateShape::of(tests.iter().collect());
+        (shape.predicates, shape.depth)
     }
 
     #[test]
     fn equal_predicates_count_once_and_nested_ones_are_deep() {
         let at_least = |least: i64| Test::compare(Comparison::Ge, least);
         let one = Test::compare(Comparison::Eq, 1);
-        assert_eq!(summary(&[one.clone(), one.clone()]), (2, 1, 1));
-        assert_eq!(summary(&[at_least(3), at_least(2), at_least(3)]), (3, 2, 2));
+        assert_eq!(shape(&[one.clone(), one.clone()]), (1, 1));
+        assert_eq!(shape(&[at_least(3), at_least(2), at_least(3)]), (2, 2));
         let nested = [at_least(1), at_least(2), Test::between(3, 5), Test::compare(Comparison::Eq, 4)];
-        assert_eq!(summary(&nested), (4, 4, 4));
+        assert_eq!(shape(&nested), (4, 4));
         let apart = [Test::between(1, 2), Test::between(3, 4), Test::compare(Comparison::Eq, "a"), Test::Absent];
-        assert_eq!(summary(&apart), (4, 4, 1));
+        assert_eq!(shape(&apart), (4, 1));
         let below_any =
             [Test::Present, Test::between(1, 9), Test::between(2, 3), Test::between(3, 12), Test::prefix("a")];
-        assert_eq!(summary(&below_any), (5, 5, 3));
-        assert_eq!(summary(&[]), (0, 0, 0));
+        assert_eq!(shape(&below_any), (5, 3));
+        assert_eq!(shape(&[]), (0, 0));
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::{conjunction, mixed_tests, number_tests, pattern_tests, single};
+use crate::{PredicateShape, PredicateSummary};
 use enroute_filter::{Comparison, Constraint, Test};
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -204,8 +205,16 @@ fn predicates_of_the_roots_are_summed_up() {
             [Constraint::compare("topic", Comparison::Eq, index), Constraint::compare("amount", Comparison::Ge, least)];
         forest.insert(1, &Conjunction::new(constraints).expect("satisfiable"));
     }
-    let summaries = forest.predicates().into_iter().map(|it| (it.attribute, it.users, it.predicates, it.depth));
-    assert!(summaries.eq([(Arc::from("amount"), 3, 2, 2), (Arc::from("topic"), 3, 3, 1)]));
+    let summaries = |forest: &Forest| -> Vec<String> {
+        let shape = |it: PredicateShape| format!("{} different, {} deep", it.predicates, it.depth);
+        let summary = |it: &PredicateSummary| format!("{} {}: {:?}", it.attribute, it.users, it.shape.map(shape));
+        forest.predicates().iter().map(summary).collect()
+    };
+    let both = ["amount 3: Some(\"2 different, 2 deep\")", "topic 3: Some(\"3 different, 1 deep\")"];
+    assert_eq!(summaries(&forest), both);
+    // Of one attribute the roots say too much to look through; the others are looked at all the same.
+    (0..20).for_each(|value| drop(forest.insert(1, &single("name", Test::compare(Comparison::Eq, value)))));
+    assert_eq!(summaries(&forest), ["name 20: None", both[0], both[1]]);
 }
 
 /// A chain taken down from its top: each removal reveals one root.
