@@ -90,7 +90,8 @@ pub fn measure(input: &Input, plan: &Plan) -> Report {
 
     let insert = merged(&mut merging, 0..subscriptions.len(), |index, merging| {
         if plan.merging.imperfect.is_some() {
-            events.next().iter().for_each(|event| merging.observe(event));
+            // What an event changes is told with the next change of the roots.
+            events.next().iter().for_each(|event| _ = merging.observe(event));
         }
         forest.insert(index as u64, &subscriptions[index])
     });

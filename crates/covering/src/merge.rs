@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Which merging to do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MergingConfig {
     /// Make one of conjunctions that differ in one attribute only.
     pub perfect: bool,
@@ -100,10 +100,11 @@ impl Merging {
 
     /// Sees an event, on which the estimate of false interest is based. Costs little: only now and then one is looked at more
     /// closely. Whoever sees very many may show a part of them only.
-    pub fn observe(&mut self, event: &Event) {
-        if let Some(hulls) = &mut self.hulls {
-            hulls.observe(event);
-        }
+    ///
+    /// Says whether something else should be announced now, though no root has changed, since there is more false interest than the
+    /// budget allows or more can be merged: [`Merging::apply`] with an empty change says what.
+    pub fn observe(&mut self, event: &Event) -> bool {
+        self.hulls.as_mut().is_some_and(|hulls| hulls.observe(event))
     }
 
     /// What is announced, sorted.

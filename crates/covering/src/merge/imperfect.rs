@@ -86,19 +86,26 @@ impl Hulls {
         self.checks.false_interest()
     }
 
-    /// Sees an event, which may change the estimate; acted upon with the next change.
-    pub(crate) fn observe(&mut self, event: &Event) {
+    /// Sees an event, which may change the estimate. Says whether to act upon it before the next change.
+    pub(crate) fn observe(&mut self, event: &Event) -> bool {
         let (parts, forest, known) = (&self.parts, &self.forest, self.lessons.len() + self.checks.len());
         let is_lesson = self.lessons.seen() == self.checks.seen();
         let sample = if is_lesson { &mut self.lessons } else { &mut self.checks };
-        sample.observe(event, |event| {
+        let drawn = sample.observe(event, |event| {
             let wanted = parts.keys().filter(|part| part.matches(event)).count();
-            (wanted, forest.roots().filter(|root| root.matches(event)).count())
+            (wanted, forest.unsorted_roots().filter(|root| root.matches(event)).count())
         });
-        if self.lessons.len() + self.checks.len() > known {
+        if !drawn {
+            return false;
+        }
+        let evidence = self.lessons.len() + self.checks.len();
+        if evidence > known {
             // The more evidence, the more may be merged.
             self.patience = self.budget.filters;
         }
+        let may_merge =
+            evidence > known && evidence.is_power_of_two() && self.forest.root_count() > self.budget.filters;
+        may_merge || self.worst_hull(&self.lessons).is_some() || self.worst_hull(&self.checks).is_some()
     }
 
     /// Takes in a change of what is wanted and returns that of what is announced.

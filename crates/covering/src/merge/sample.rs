@@ -26,18 +26,19 @@ struct Sampled {
 }
 
 impl Sample {
-    /// Sees an event. If it is drawn, `count` has to tell by how many of what is wanted and of what is announced it is matched.
-    pub(crate) fn observe(&mut self, event: &Event, count: impl FnOnce(&Event) -> (usize, usize)) {
+    /// Sees an event, and says whether it is drawn; then `count` has to tell by how many of what is wanted and of what is
+    /// announced it is matched.
+    pub(crate) fn observe(&mut self, event: &Event, count: impl FnOnce(&Event) -> (usize, usize)) -> bool {
         self.seen += 1;
         let place = match self.events.len() {
             MAX_EVENTS => scrambled(self.seen) % self.seen.min(MEMORY),
             not_full => not_full as u64,
         };
         if place >= MAX_EVENTS as u64 {
-            return;
+            return false;
         }
         // Built anew, it holds on neither to a payload nor to the message that it came in.
-        let Ok(event) = event.to_builder().payload(Vec::new()).build() else { return };
+        let Ok(event) = event.to_builder().payload(Vec::new()).build() else { return false };
         self.drawn += 1;
         let (wanted, announced) = count(&event);
         let sampled = Sampled { event, wanted, announced };
@@ -45,6 +46,7 @@ impl Sample {
             Some(old) => *old = sampled,
             None => self.events.push(sampled),
         }
+        true
     }
 
     pub(crate) fn len(&self) -> usize {
