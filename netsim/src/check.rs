@@ -178,7 +178,7 @@ impl World {
         for host in 0..self.hosts.len() {
             let Some(status) = self.status(host) else { continue };
             let name = self.hosts[host].name.clone();
-            let own = status.subscriptions + status.forest_nodes + status.forest_roots;
+            let own = status.subscriptions + status.forest_nodes + status.forest_roots + status.announced;
             if own > 0 {
                 self.complain(format!("nobody subscribes, but the forest of {name} is not empty"));
             }

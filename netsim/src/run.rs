@@ -5,6 +5,7 @@ use crate::scenario::{Scenario, ScenarioError, Step, filter};
 use crate::seeded;
 use crate::traffic::{Traffic, read_events};
 use crate::world::{Settings, World};
+use enroute_broker::{Config, MergingConfig};
 use enroute_filter::{Filter, ValueRef};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,12 +41,13 @@ impl Run {
             uplinks.extend((core..).zip(leaves.uplinks(core, &mut seeded(seed, "leaves"))));
             brokers.extend(leaves.names());
         }
+        let merging = MergingConfig { perfect: scenario.merge, imperfect: None };
         let settings = Settings {
             brokers,
             uplinks,
             links: scenario.topology.edges(&mut seeded(seed, "topology"))?,
             link: scenario.links.clone(),
-            config: scenario.times.config(),
+            config: Config { merging, ..scenario.times.config() },
             seed,
         };
         let mut world = World::new(settings);

@@ -32,6 +32,9 @@ pub struct Scenario {
     /// Times of the brokers that differ from the defaults.
     #[serde(default)]
     pub times: Times,
+    /// Whether brokers merge what they announce, without changing what matches.
+    #[serde(default)]
+    pub merge: bool,
     /// Clients that are there from the beginning.
     #[serde(default, rename = "client")]
     pub clients: Vec<ClientPlan>,

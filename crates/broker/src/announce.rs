@@ -1,7 +1,7 @@
 //! Interest, outgoing: what this broker tells each publishing broker that its clients want.
 //!
-//! The interest is the set of the roots of the covering forest over all local subscriptions. Of it, a publishing broker is
-//! told what overlaps its scope: the whole for each version of its scope, afterwards the changes ([`Told`]).
+//! The interest is the set of the roots of the covering forest over all local subscriptions, or what merging makes of them. Of
+//! it, a publishing broker is told what overlaps its scope: the whole for each version of its scope, afterwards the changes ([`Told`]).
 
 use crate::broker::Broker;
 use crate::told::Told;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 pub(crate) struct Announcements {
     /// Counts the changes of the interest.
     pub(crate) version: u64,
-    roots: BTreeMap<AnnouncedFilter, Arc<Conjunction>>,
+    /// The interest.
+    filters: BTreeMap<AnnouncedFilter, Arc<Conjunction>>,
     told: BTreeMap<BrokerId, Told>,
 }
 
@@ -32,9 +33,14 @@ impl Announcements {
         self.told.get(&broker).is_some_and(|told| told.scope_version == scope_version && told.holds(version))
     }
 
+    /// How many filters the interest is.
+    pub(crate) fn count(&self) -> usize {
+        self.filters.len()
+    }
+
     /// The whole interest.
     pub(crate) fn whole(&self) -> Vec<AnnouncedFilter> {
-        self.roots.keys().cloned().collect()
+        self.filters.keys().cloned().collect()
     }
 
     pub(crate) fn forget(&mut self, broker: BrokerId) {
@@ -43,7 +49,7 @@ impl Announcements {
 }
 
 impl Broker {
-    /// Takes in a change of the roots, under the present version, and tells it to all whose scope it overlaps, and to the uplink.
+    /// Takes in a change of the interest, under the present version, and tells it to all whose scope it overlaps, and to the uplink.
     pub(crate) fn announce_change(&mut self, change: &RootChange, out: &mut Vec<Output>) {
         if change.is_empty() {
             return;
@@ -54,10 +60,10 @@ impl Broker {
         };
         let (added, removed) = (encode(&change.added), encode(&change.removed));
         for (filter, conjunction) in &added {
-            self.announcements.roots.insert(filter.clone(), conjunction.clone());
+            self.announcements.filters.insert(filter.clone(), conjunction.clone());
         }
         for (filter, _) in &removed {
-            self.announcements.roots.remove(filter);
+            self.announcements.filters.remove(filter);
         }
         for (&broker, told) in &mut self.announcements.told {
             let scope = self.topology.scope(broker);
@@ -92,11 +98,11 @@ impl Broker {
 
     /// Sends a broker the next step, if there is one and not too much is under way.
     fn announce_next(&mut self, to: BrokerId, out: &mut Vec<Output>) {
-        let Announcements { version, roots, told } = &mut self.announcements;
+        let Announcements { version, filters, told } = &mut self.announcements;
         let Some(told) = told.get_mut(&to) else { return };
         let scope = self.topology.scope(to);
         let whole = || {
-            let wanted = roots.iter().filter(|(_, conjunction)| scope.overlaps(conjunction));
+            let wanted = filters.iter().filter(|(_, conjunction)| scope.overlaps(conjunction));
             wanted.map(|(filter, _)| filter.clone()).collect()
         };
         let Some(step) = told.next_step(*version, false, whole) else { return };

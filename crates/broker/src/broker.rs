@@ -85,6 +85,8 @@ pub(crate) struct Unsettled {
     pub(crate) view: bool,
     /// Scopes of others.
     pub(crate) scopes: bool,
+    /// What events have taught about what to announce.
+    pub(crate) merging: bool,
 }
 
 impl Broker {
@@ -107,7 +109,7 @@ impl Broker {
             announcements: Announcements::default(),
             remote: RemoteInterest::default(),
             clients: Clients::default(),
-            interest: LocalInterest::default(),
+            interest: LocalInterest::new(config.merging),
             scope: OwnScope::default(),
             waits: Waits::default(),
             watches: Watches::default(),
@@ -251,6 +253,9 @@ impl Broker {
                 self.update_routes(out);
             }
             self.end_start_if_ready();
+        }
+        if std::mem::take(&mut self.unsettled.merging) {
+            self.announce_as_learnt(out);
         }
         let scopes = std::mem::take(&mut self.unsettled.scopes);
         let view = std::mem::take(&mut self.unsettled.view);

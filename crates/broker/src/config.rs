@@ -1,6 +1,7 @@
 //! Who a broker is, its times and its bounds.
 
 use crate::BrokerId;
+use enroute_covering::MergingConfig;
 use enroute_filter::Limits;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +26,15 @@ pub struct Identity {
 /// Some times hold only together: `narrowing` must exceed `publish_wait`, or a scope could shrink under a publication that
 /// waits; `grace` must exceed `unreachable`, and that the time it takes to find a dead link, or a broker would be forgotten
 /// while others still count on its being told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Whether this is a leaf broker: it hangs off one uplink at a time and has no links to core brokers else.
     pub leaf: bool,
     /// Whether links cost what their measured round trips say. Otherwise each costs what its driver says, and where that is the
     /// same for all, paths are those with the fewest links.
     pub measured: bool,
+    /// Whether fewer filters are announced than there are roots.
+    pub merging: MergingConfig,
     /// How long after the start the broker counts as starting at most.
     pub starting: Duration,
     /// How long an unreachable broker keeps its interest.
@@ -95,6 +98,7 @@ impl Default for Config {
         Config {
             leaf: false,
             measured: true,
+            merging: MergingConfig::default(),
             starting: Duration::from_secs(2),
             grace: Duration::from_secs(60),
             publish_wait: Duration::from_secs(5),

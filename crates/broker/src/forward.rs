@@ -87,7 +87,7 @@ impl Broker {
         match Event::from_bytes(event, &self.config.limits) {
             Ok(event) => {
                 let reached = self.deliver(id, &event, None, out);
-                self.counters.unwanted += u64::from(reached.clients + reached.leaves == 0);
+                self.count_arrival(reached);
             }
             Err(error) => {
                 let what = format!("event {id}: {error}");
@@ -129,10 +129,15 @@ impl Broker {
         let Some(event) = self.for_oneself(&frame) else { return self.on_bad_event(link, out) };
         if self.seen.is_new(frame.id, self.now, self.config.seen) {
             let reached = self.deliver(frame.id, &event, None, out);
-            self.counters.unwanted += u64::from(reached.clients + reached.leaves == 0);
+            self.count_arrival(reached);
         } else {
             self.counters.seen_again += 1;
         }
+    }
+
+    fn count_arrival(&mut self, reached: Reached) {
+        self.counters.arrived += 1;
+        self.counters.unwanted += u64::from(reached.clients + reached.leaves == 0);
     }
 
     /// The event of a frame that comes from a leaf or parent, if it is one and for this broker.
@@ -154,6 +159,7 @@ impl Broker {
         from: Option<LinkId>,
         out: &mut Vec<Output>,
     ) -> Reached {
+        self.unsettled.merging |= self.interest.observe(event);
         let before = out.len();
         let mut leaves = self.clients.deliver(id, event, out);
         from.map(|from| leaves.remove(&from));

@@ -2,9 +2,10 @@
 
 use crate::broker::Broker;
 use crate::{LinkId, Output};
-use enroute_covering::{Forest, RootChange, RootDifference};
-use enroute_filter::Conjunction;
+use enroute_covering::{Forest, Merging, MergingConfig, PredicateSummary, RootChange, RootDifference};
+use enroute_filter::{Conjunction, Event};
 use enroute_matcher::SubscriptionId;
+use std::borrow::Cow;
 
 /// Under this number the roots of the clients' forest stand in that over all; ids of subscriptions are never so large.
 const CLIENTS: u64 = u64::MAX;
@@ -20,22 +21,52 @@ pub(crate) enum Source {
     Beyond,
 }
 
-/// Covering, hop by hop: a forest over what the clients want, and one over its roots and what the leaves below want.
-#[derive(Debug, Default)]
+/// Covering, hop by hop: a forest over what the clients want, and one over its roots and what the leaves below want, whose
+/// roots are announced, merged or as they are.
+#[derive(Debug)]
 pub(crate) struct LocalInterest {
     clients: Forest,
     all: Forest,
+    merging: Option<Merging>,
 }
 
 impl LocalInterest {
+    pub(crate) fn new(config: MergingConfig) -> LocalInterest {
+        let merging = (config != MergingConfig::default()).then(|| Merging::new(config));
+        LocalInterest { clients: Forest::new(), all: Forest::new(), merging }
+    }
+
     /// The forest over the clients' subscriptions.
     pub(crate) fn clients(&self) -> &Forest {
         &self.clients
     }
 
-    /// How many filters others are told.
+    /// How many roots there are over all.
     pub(crate) fn root_count(&self) -> usize {
         self.all.root_count()
+    }
+
+    /// What the roots over all say of their attributes.
+    pub(crate) fn predicates(&self) -> Vec<PredicateSummary> {
+        self.all.predicates()
+    }
+
+    /// The share of the seen events that match what is announced though nobody wants them, as merging estimates it.
+    pub(crate) fn false_interest(&self) -> Option<f64> {
+        self.merging.as_ref()?.false_interest()
+    }
+
+    /// An event has been matched here. Says whether something else is to be announced for what it teaches.
+    pub(crate) fn observe(&mut self, event: &Event) -> bool {
+        self.merging.as_mut().is_some_and(|merging| merging.observe(event))
+    }
+
+    /// What a change of the roots over all changes for others.
+    fn merge<'a>(&mut self, roots: &'a RootChange) -> Cow<'a, RootChange> {
+        match &mut self.merging {
+            Some(merging) if !roots.is_empty() => Cow::Owned(merging.apply(roots)),
+            Some(_) | None => Cow::Borrowed(roots),
+        }
     }
 
     /// A client wants this, by a subscription with that id.
@@ -58,7 +89,7 @@ impl LocalInterest {
         self.all.remove(id.0, conjunction)
     }
 
-    /// Takes on a change of the clients' roots, and gives what it changes for others.
+    /// Takes on a change of the clients' roots, and gives what it changes in those over all.
     fn clients_changed(&mut self, change: &RootChange) -> RootChange {
         let mut roots = RootDifference::default();
         for root in &change.added {
@@ -89,10 +120,21 @@ impl Broker {
         out: &mut Vec<Output>,
     ) {
         self.watches.note(source, change.added.iter().map(|it| &**it), change.removed.iter().map(|it| &**it));
-        if !roots.is_empty() || self.quench.is_active() {
+        let announced = self.interest.merge(roots);
+        if !announced.is_empty() || self.quench.is_active() {
             self.announcements.version += 1;
         }
-        self.announce_change(roots, out);
+        self.announce_change(&announced, out);
         self.tell_quenched(source, change, out);
+    }
+
+    /// Events have shown that the same roots should be announced otherwise.
+    pub(crate) fn announce_as_learnt(&mut self, out: &mut Vec<Output>) {
+        let Some(merging) = &mut self.interest.merging else { return };
+        let change = merging.apply(&RootChange::default());
+        if !change.is_empty() {
+            self.announcements.version += 1;
+            self.announce_change(&change, out);
+        }
     }
 }

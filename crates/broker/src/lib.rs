@@ -20,7 +20,7 @@
 //! A scope grows at once and shrinks ten minutes late.
 //!
 //! **Interest** goes from each broker to those whose scope it overlaps. It is a set: the roots of the covering forest over all
-//! local subscriptions. A publishing broker is told the whole for each version of its scope (be it nothing), then changes, adds
+//! local subscriptions, or fewer filters made of them ([`Config::merging`]). A publishing broker is told the whole for each version of its scope (be it nothing), then changes, adds
 //! before removes, each step with a [`Digest`] of the whole set that results. A digest that does not come out makes the receiver ask for
 //! the whole again; the origin is always right.
 //!
@@ -111,12 +111,16 @@ mod watch;
 pub use broker::Broker;
 pub use config::{Config, Identity};
 pub use cost::cost_of;
+pub use enroute_covering::{Budget, MergingConfig};
 pub use io::{CloseReason, Command, Delivery, Input, Interested, Neighbour, Notice, Output, Receipt, Refusal, Reply};
 pub use leaf_message::{Attach, Detach, LeafMessage, MAX_PATH};
 pub use message::{
     AnnouncedFilter, Digest, EventFrame, Held, Interest, LinkEnd, LinkState, MAX_ADDRESSES, Message, Payload, Routed,
     RoutedBody, Scope, ScopeRecord,
 };
-pub use status::{BrokerStatus, Counters, LeafStatus, LinkStatus, Status, UplinkStatus};
+pub use status::{
+    BrokerStatus, Counters, ImperfectStatus, LeafStatus, LinkStatus, MergingStatus, PredicateStatus, Status,
+    UplinkStatus,
+};
 pub use types::{BrokerId, ClientId, EventId, LinkId, RequestId, Role, Time, Version};
 pub use watch::WatchId;

@@ -6,10 +6,11 @@ use crate::links::Link;
 use crate::topology::ScopeView;
 use crate::uplink::Uplink;
 use crate::{BrokerId, LinkId};
+use enroute_covering::{Budget, MergingConfig, PredicateSummary};
 use serde::{Deserialize, Serialize};
 
 /// A picture of a broker's state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Its id in hexadecimal.
     pub id: String,
@@ -35,8 +36,14 @@ pub struct Status {
     pub subscriptions: u64,
     /// Distinct conjunctions in the covering forest of the clients' subscriptions.
     pub forest_nodes: u64,
-    /// Roots over these and what the leaves below want: all that others are told.
+    /// Roots over these and what the leaves below want.
     pub forest_roots: u64,
+    /// Filters that are announced: the roots, or fewer if they are merged.
+    pub announced: u64,
+    /// How the roots are merged; none if they are announced as they are.
+    pub merging: Option<MergingStatus>,
+    /// What the roots say of their attributes, for those of which most roots speak, these first.
+    pub predicates: Vec<PredicateStatus>,
     /// Advertisements of all clients.
     pub advertisements: u64,
     /// The own scope: "nobody", "anything" or the filters.
@@ -47,6 +54,40 @@ pub struct Status {
     pub parked_events: u64,
     /// What has been counted since the start.
     pub counters: Counters,
+}
+
+/// How the roots are merged before they are announced. How much of what comes matches what is announced though nobody wants it is
+/// [`Counters::unwanted`] of [`Counters::arrived`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MergingStatus {
+    /// Whether those that differ in one attribute become one.
+    pub perfect: bool,
+    /// What may be announced beyond what is wanted; none if nothing may.
+    pub imperfect: Option<ImperfectStatus>,
+}
+
+/// The budget of imperfect merging, and what is used of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImperfectStatus {
+    /// The most filters to announce.
+    pub filters: u64,
+    /// The greatest share of false interest, from 0 to 1.
+    pub false_interest: f64,
+    /// The share of a sample of the events matched here that match what is announced though nobody wants them; none before any came.
+    pub estimate: Option<f64>,
+}
+
+/// What the roots say of one attribute, as a forest of predicates ordered by covering.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PredicateStatus {
+    /// The attribute.
+    pub attribute: String,
+    /// Roots that speak of it.
+    pub roots: u64,
+    /// Different things they say; none if that is too much to look through.
+    pub predicates: Option<u64>,
+    /// Predicates that stand one below the other at most, likewise.
+    pub depth: Option<u64>,
 }
 
 /// A link as this end sees it.
@@ -156,7 +197,9 @@ pub struct Counters {
     pub published: u64,
     /// Events handed to own clients (each client counts).
     pub delivered: u64,
-    /// Events that reached this broker as a destination and matched nobody any more.
+    /// Events that reached this broker as a destination.
+    pub arrived: u64,
+    /// Of these, those that nobody wants: false interest of imperfect merging, or subscribers that are gone.
     pub unwanted: u64,
     /// Copies of events sent to neighbours.
     pub forwarded: u64,
@@ -250,8 +293,19 @@ impl Uplink {
     }
 }
 
+impl From<PredicateSummary> for PredicateStatus {
+    fn from(summary: PredicateSummary) -> PredicateStatus {
+        PredicateStatus {
+            attribute: summary.attribute.to_string(),
+            roots: summary.users as u64,
+            predicates: summary.shape.map(|shape| shape.predicates as u64),
+            depth: summary.shape.map(|shape| shape.depth as u64),
+        }
+    }
+}
+
 impl Broker {
-    /// A picture of the state. O(links + brokers + their links).
+    /// A picture of the state. O(links + brokers + their links), and some milliseconds for the predicates of a large forest.
     pub fn status(&mut self) -> Status {
         Status {
             id: self.identity.id.to_string(),
@@ -267,12 +321,25 @@ impl Broker {
             subscriptions: self.clients.subscriptions() as u64,
             forest_nodes: self.interest.clients().len() as u64,
             forest_roots: self.interest.root_count() as u64,
+            announced: self.announcements.count() as u64,
+            merging: self.merging_status(),
+            predicates: self.interest.predicates().into_iter().map(PredicateStatus::from).collect(),
             advertisements: self.clients.advertisements() as u64,
             scope: self.topology.scope(self.identity.id).describe(),
             waiting_publications: self.waiting.len() as u64,
             parked_events: self.parked.len() as u64,
             counters: self.counters,
         }
+    }
+
+    fn merging_status(&self) -> Option<MergingStatus> {
+        let MergingConfig { perfect, imperfect } = self.config.merging;
+        let budget = |Budget { filters, false_interest }| ImperfectStatus {
+            filters: filters as u64,
+            false_interest,
+            estimate: self.interest.false_interest(),
+        };
+        (perfect || imperfect.is_some()).then(|| MergingStatus { perfect, imperfect: imperfect.map(budget) })
     }
 
     fn broker_status(&self, broker: BrokerId) -> BrokerStatus {

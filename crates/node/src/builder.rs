@@ -97,7 +97,7 @@ impl NodeBuilder {
     }
 
     /// Sets times and bounds of the protocol core: for tests, and networks unlike others. Whether the broker is a leaf, and what it
-    /// keeps then, follows from the [`NodeConfig`].
+    /// keeps then, and how it merges what it announces, follows from the [`NodeConfig`].
     #[must_use]
     pub fn core(mut self, core: Config) -> NodeBuilder {
         self.core = core;
@@ -113,6 +113,7 @@ impl NodeBuilder {
         let NodeBuilder { config, mut core, keypair } = self;
         config.check()?;
         core.leaf = !config.leaf.is_empty();
+        core.merging = config.merging();
         (core.kept_events, core.kept_bytes) = (config.kept_events, config.kept_bytes);
         let data_dir = config.data_dir.as_ref().map(DataDir::open).transpose()?;
         let keypair = choose_keypair(data_dir.as_ref(), keypair)?;

@@ -1,6 +1,7 @@
 //! What a node can be told.
 
 use crate::NodeError;
+use enroute_broker::{Budget, MergingConfig};
 use enroute_session::SlowSubscriber;
 use libp2p::{Multiaddr, PeerId};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub enum FullLink {
 }
 
 /// A node's configuration; as a TOML file, every field may be left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeConfig {
     /// Multiaddresses at which brokers and clients are accepted, such as `/ip4/0.0.0.0/tcp/7440`. Default: none, a node
@@ -60,6 +61,15 @@ pub struct NodeConfig {
     pub kept_events: usize,
     /// Bytes of these events. Default: 16 MiB.
     pub kept_bytes: usize,
+    /// Whether filters that differ in one attribute are announced to other brokers as one, which asks for the same events.
+    /// Default: false.
+    pub merge: bool,
+    /// Merges filters that differ in more, too, as soon as there are more than so many to announce: more events come then than
+    /// anybody here wants. Default: not at all.
+    pub merge_filters: Option<usize>,
+    /// How many more: the share, from 0 to 1, of the events seen here that may match what is announced though nobody wants them.
+    /// Where there would be more, more filters are announced. Default: 0.01.
+    pub merge_false_interest: f64,
     /// Events that may wait for a client. Default: 65,536.
     pub client_queue_events: usize,
     /// Bytes of events that may wait for a client. Default: 64 MiB.
@@ -88,6 +98,9 @@ impl Default for NodeConfig {
             full_link: FullLink::Drop,
             kept_events: 65_536,
             kept_bytes: 16 << 20,
+            merge: false,
+            merge_filters: None,
+            merge_false_interest: 0.01,
             client_queue_events: 65_536,
             client_queue_bytes: 64 << 20,
             slow_subscriber: SlowSubscriber::DropOldest,
@@ -126,7 +139,12 @@ impl NodeConfig {
                 "min_links is {min} and max_links {max}, not 1 <= min <= max <= 1000"
             )));
         }
+        if !(0.0..=1.0).contains(&self.merge_false_interest) {
+            let share = self.merge_false_interest;
+            return Err(NodeError::Config(format!("merge_false_interest is {share}, not from 0 to 1")));
+        }
         let bounds = [
+            ("merge_filters", self.merge_filters.unwrap_or(1), 1),
             ("link_control_bytes", self.link_control_bytes, 2 << 20),
             ("link_queue_events", self.link_queue_events, 1),
             ("link_queue_bytes", self.link_queue_bytes, 1),
@@ -139,6 +157,15 @@ impl NodeConfig {
             }
         }
         Ok(())
+    }
+
+    /// How the core merges what it announces.
+    pub(crate) fn merging(&self) -> MergingConfig {
+        let false_interest = self.merge_false_interest;
+        MergingConfig {
+            perfect: self.merge,
+            imperfect: self.merge_filters.map(|filters| Budget { filters, false_interest }),
+        }
     }
 
     /// Time between signs of life.
@@ -162,6 +189,7 @@ mod tests {
             listen: vec!["/ip4/127.0.0.1/tcp/7440".parse().unwrap()],
             allow: vec![PeerId::random()],
             data_dir: Some("/var/lib/enroute".into()),
+            merge_filters: Some(500),
             slow_subscriber: SlowSubscriber::PushBack,
             ..NodeConfig::default()
         };
@@ -184,6 +212,9 @@ mod tests {
             ("min_links = 0", "min_links"),
             ("max_links = 5000", "max_links"),
             ("announce = ['here']", "announce"),
+            ("merge_filters = 0", "merge_filters"),
+            ("merge_false_interest = 1.5", "merge_false_interest"),
+            ("merge_false_interest = nan", "merge_false_interest"),
         ] {
             let error = NodeConfig::from_toml(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");

@@ -4,7 +4,7 @@ use enroute_broker::Status;
 use serde::{Deserialize, Serialize};
 
 /// A picture of a node: the core's state, and what its driver counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// Name and version of the software.
     pub software: String,

@@ -4,5 +4,6 @@ mod costs;
 mod invariants;
 mod leases;
 mod leaves;
+mod merging;
 mod transcript;
 mod world;

@@ -56,7 +56,7 @@ mod tests {
     fn the_example_is_the_default_and_names_every_field() {
         let example = NodeConfig::from_toml(EXAMPLE).unwrap();
         assert_eq!(example, NodeConfig { listen: vec![DEFAULT_LISTEN.parse().unwrap()], ..NodeConfig::default() });
-        let every_field = NodeConfig { data_dir: Some("x".into()), ..NodeConfig::default() };
+        let every_field = NodeConfig { data_dir: Some("x".into()), merge_filters: Some(1), ..NodeConfig::default() };
         let fields: toml::Table = toml::from_str(&toml::to_string(&every_field).unwrap()).unwrap();
         for field in fields.keys() {
             assert!(EXAMPLE.contains(&format!("{field} = ")), "{field} is missing");

@@ -6,7 +6,9 @@ use crate::output::Output;
 use crate::runtime::this_thread;
 use crate::table::{Table, count, counted};
 use clap::Args;
-use enroute_broker::{BrokerStatus, Counters, LeafStatus, LinkStatus, Status, UplinkStatus};
+use enroute_broker::{
+    BrokerStatus, Counters, ImperfectStatus, LeafStatus, LinkStatus, PredicateStatus, Status, UplinkStatus,
+};
 use enroute_client::{ClientStatus, LinkReason, MemberStatus, NodeStatus, PeerStatus, RefusedStatus};
 
 /// The options.
@@ -47,6 +49,7 @@ fn render(status: &NodeStatus) -> String {
         broker.uplink.is_none().then(|| section("brokers", &brokers(&broker.brokers))),
         (!status.clients.is_empty()).then(|| section("clients", &clients(&status.clients))),
         (!status.refused.is_empty()).then(|| section("refused", &refused(&status.refused))),
+        (!broker.predicates.is_empty()).then(|| section("predicate forests", &predicates(&broker.predicates))),
         Some(counters(&broker.counters)),
     ];
     sections.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
@@ -76,11 +79,15 @@ fn summary(status: &NodeStatus) -> String {
     text += &format!("  state         {state}\n");
     text += &format!("  scope         {}\n", broker.scope);
     text += &format!(
-        "  subscriptions {}; {} in the forest, {}, which others are told\n",
+        "  subscriptions {}; {} in the forest, {}, {}which others are told\n",
         count(broker.subscriptions),
         counted(broker.forest_nodes, "filter", "filters"),
-        counted(broker.forest_roots, "root", "roots")
+        counted(broker.forest_roots, "root", "roots"),
+        broker.merging.as_ref().map_or(String::new(), |_| format!("merged into {}, ", count(broker.announced)))
     );
+    if let Some(imperfect) = broker.merging.as_ref().and_then(|merging| merging.imperfect.as_ref()) {
+        text += &format!("  merging       {}\n", budget(imperfect, &broker.counters));
+    }
     let advertisements = counted(broker.advertisements, "advertisement", "advertisements");
     text += &format!("  clients       {}, {advertisements}\n", count(broker.clients));
     let publications = counted(broker.waiting_publications, "publication", "publications");
@@ -91,6 +98,29 @@ fn summary(status: &NodeStatus) -> String {
         text += &format!("\n  left out      {left_out} below, for whom there is no room in an answer");
     }
     text
+}
+
+/// How far imperfect merging may go, and how far it went.
+fn budget(imperfect: &ImperfectStatus, counters: &Counters) -> String {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let estimate = imperfect.estimate.map_or("no events yet".to_owned(), |share| percent(share) + " of a sample");
+    format!(
+        "at most {} to announce within {} of false interest: {estimate}; {} of {} came for nobody",
+        counted(imperfect.filters, "filter", "filters"),
+        percent(imperfect.false_interest),
+        count(counters.unwanted),
+        counted(counters.arrived, "event", "events")
+    )
+}
+
+/// What the roots say of their attributes.
+fn predicates(predicates: &[PredicateStatus]) -> Table {
+    let mut table = Table::new(&["attribute", "roots", "predicates", "deep"]);
+    for PredicateStatus { attribute, roots, predicates, depth } in predicates {
+        let number = |number: &Option<u64>| number.map_or("-".to_owned(), count);
+        table.row([shorten(attribute), count(*roots), number(predicates), number(depth)]);
+    }
+    table
 }
 
 /// The brokers that are dialled: one of the uplinks at a time, or all peers.
@@ -278,6 +308,7 @@ fn counters(counters: &Counters) -> String {
     let Counters {
         published,
         delivered,
+        arrived,
         unwanted,
         forwarded,
         lost_no_path,
@@ -293,6 +324,7 @@ fn counters(counters: &Counters) -> String {
         resyncs,
     } = *counters;
     let [published, delivered, forwarded, unwanted] = [published, delivered, forwarded, unwanted].map(count);
+    let arrived = count(arrived);
     let [no_path, hop_limit, overflow] = [lost_no_path, lost_hop_limit, lost_overflow].map(count);
     let [quenched, seen_again, strays] = [quenched, seen_again, strays].map(count);
     let [kept, with_leaf] = [lost_kept, lost_with_leaf].map(count);
@@ -300,7 +332,7 @@ fn counters(counters: &Counters) -> String {
     format!(
         "since the start\n  \
          published {published} ({incomplete} before all had said what they want), delivered {delivered}, forwarded {forwarded}\n  \
-         lost: no path {no_path}, hop limit {hop_limit}, too much waiting {overflow}; came for nobody {unwanted}\n  \
+         lost: no path {no_path}, hop limit {hop_limit}, too much waiting {overflow}; {arrived} came, for nobody {unwanted}\n  \
          leaves: not sent up {quenched}, came again {seen_again}, too late {strays}; lost: too much kept {kept}, with a leaf {with_leaf}\n  \
          control: sent again {resent}, whole syncs {resyncs}"
     )

@@ -59,6 +59,28 @@ fn an_event_goes_from_shell_to_shell() {
 }
 
 #[test]
+fn status_shows_what_merging_makes_of_the_roots_and_what_these_say() {
+    let scratch = Scratch::new("merging");
+    let file = scratch.write("merging.toml", "merge = true\nmerge_filters = 50\nmerge_false_interest = 0.02\n");
+    let broker = Broker::start(&["--config", &file]);
+    let text = run(&["status", "--broker", &broker.address], "").stdout;
+    let merging = "merging       at most 50 filters to announce within 2.0 % of false interest: no events yet; 0 of 0 events came for nobody";
+    assert!(text.contains(merging), "{text}");
+    let mut subscribers: Vec<Running> =
+        (1..4).map(|n| broker.subscriber(&[&format!("dest = '{n}' and delay >= {}", 10 * (n % 2))])).collect();
+    let published = run(&["pub", "--broker", &broker.address], "{\"dest\":\"2\",\"delay\":7}\n");
+    assert_eq!(published.code, Some(0), "{}", published.stderr);
+    assert_eq!(subscribers[1].line(), r#"{"delay":7,"dest":"2"}"#);
+
+    let text = run(&["status", "--broker", &broker.address], "").stdout;
+    let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for line in ["attribute roots predicates deep", "delay 3 2 2", "dest 3 3 1"] {
+        assert!(words.contains(&line.split(' ').collect()), "{line}: {text}");
+    }
+    assert!(text.contains("3 filters in the forest, 3 roots, merged into 2, which others are told"), "{text}");
+}
+
+#[test]
 fn a_month_from_a_compressed_file() {
     let there = Broker::start(&[]);
     let here = Broker::start(&["--peer", &there.address]);
