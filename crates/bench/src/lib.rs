@@ -6,6 +6,7 @@
 //! - [`measure`] and [`report`]: one run of some engines on one workload.
 //! - [`churn`]: one engine whose subscriptions come and go.
 //! - [`covering`] and [`merging`]: the covering forest, and what is announced of its roots.
+//! - [`leaves`]: what goes over the uplinks of leaf brokers, by what they announce.
 //! - [`paper`]: the papers' experiments.
 //! - [`forward`]: events through brokers that are processes of their own.
 //! - [`allocation`], [`clock`], [`machine`], [`random`]: what measuring and drawing need.
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod contender;
 pub mod covering;
 pub mod forward;
+pub mod leaves;
 pub mod machine;
 pub mod measure;
 pub mod merging;

@@ -8,6 +8,7 @@ use enroute_bench::churn;
 use enroute_bench::contender;
 use enroute_bench::covering;
 use enroute_bench::forward;
+use enroute_bench::leaves;
 use enroute_bench::machine::Circumstances;
 use enroute_bench::measure::{Plan, measure};
 use enroute_bench::merging;
@@ -42,6 +43,8 @@ enum Command {
     Covering(CoveringOptions),
     /// Measure merging: what is announced of the forest's roots
     Merging(MergingOptions),
+    /// Count what goes over the uplinks of leaf brokers, by how they announce what they want
+    Leaves(LeavesOptions),
     /// Do the papers' experiments again: tables and plots
     Paper(PaperOptions),
     /// Measure forwarding from process to process over loopback, beside other systems
@@ -155,6 +158,34 @@ struct MergingOptions {
 }
 
 #[derive(clap::Args)]
+struct LeavesOptions {
+    /// The input
+    #[arg(long, value_enum, default_value = "flights")]
+    workload: Workload,
+    /// How many subscriptions, of all leaves together
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    subscriptions: u32,
+    /// How many leaf brokers
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    leaves: u32,
+    /// How many events are counted; as many others come before
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..))]
+    events: u32,
+    /// Of imperfect merging: the most filters that a leaf announces
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    filters: u32,
+    /// Of imperfect merging: the most false interest, as a share of the events that come
+    #[arg(long, default_value_t = 0.02)]
+    false_interest: f64,
+    /// Another seed gives another input
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
 struct PaperOptions {
     /// The experiments, separated by commas; each has files of its own
     #[arg(long = "part", value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
@@ -215,6 +246,7 @@ fn main() -> ExitCode {
         Command::Churn(options) => run_churn(&options),
         Command::Covering(options) => run_covering(&options),
         Command::Merging(options) => run_merging(&options),
+        Command::Leaves(options) => run_leaves(&options),
         Command::Paper(options) => run_paper(&options),
         Command::Forward(options) => forward::run(options),
         Command::ForwardRole(options) => forward::play(&options),
@@ -291,6 +323,23 @@ fn run_merging(options: &MergingOptions) -> Result<(), String> {
     let (workload, seed) = (options.workload.name(), options.seed);
     output.write(&Document { workload, seed, circumstances: &circumstances, report: &report })?;
     if report.differences.is_empty() { Ok(()) } else { Err("what is announced is not what is wanted".to_owned()) }
+}
+
+fn run_leaves(options: &LeavesOptions) -> Result<(), String> {
+    let circumstances = Circumstances::now();
+    let plan = leaves::Plan {
+        subscriptions: options.subscriptions as usize,
+        leaves: options.leaves as usize,
+        events: options.events as usize,
+        budget: Budget { filters: options.filters as usize, false_interest: options.false_interest },
+    };
+    let output = Output::create(options.json.as_deref())?;
+    let report = leaves::measure(&options.workload.open(options.seed), &plan);
+    println!("workload {}, seed {}", options.workload.name(), options.seed);
+    print!("{report}");
+    let (workload, seed) = (options.workload.name(), options.seed);
+    output.write(&Document { workload, seed, circumstances: &circumstances, report: &report })?;
+    if report.differences.is_empty() { Ok(()) } else { Err("events do not go where they are wanted".to_owned()) }
 }
 
 fn run_match(options: MatchOptions) -> Result<(), String> {
