@@ -151,7 +151,7 @@ impl World {
             ..settings
         });
         for (edge, &own) in fresh.edges.iter_mut().zip(edges.iter().filter(|&&edge| of_core(edge))) {
-            edge.costs = self.edges[own].costs;
+            (edge.costs, edge.delay) = (self.edges[own].costs, self.edges[own].delay);
         }
         for host in 0..self.hosts.len() {
             if self.hosts[host].core.is_some() {

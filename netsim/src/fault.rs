@@ -171,6 +171,7 @@ impl World {
             true => {}
         }
         self.schedule(self.now + self.allowance(), Happening::Counted);
+        self.on_probe(number, side);
     }
 
     /// The broker at a side closes its end.

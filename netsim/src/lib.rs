@@ -39,6 +39,7 @@ mod link;
 mod oracle;
 mod paths;
 mod perform;
+mod probe;
 mod report;
 mod run;
 mod scenario;

@@ -35,6 +35,9 @@ pub struct LinkSettings {
     pub redial_us: [u64; 2],
     /// What an end says the link costs, drawn for each end.
     pub cost: [u32; 2],
+    /// Whether round trips are measured and decide in place of `cost`: there and back at the link's delay, without the jitter, since
+    /// the shortest of many counts.
+    pub measured: bool,
     /// Bytes a second for events, and again for control; nothing: no bound.
     pub bandwidth: Option<u64>,
     /// Who dials.
@@ -51,6 +54,7 @@ impl Default for LinkSettings {
             detection_us: [1_000, 500_000],
             redial_us: [10_000, 1_000_000],
             cost: [1, 1],
+            measured: false,
             bandwidth: None,
             dial: Dial::One,
             self_dials: false,

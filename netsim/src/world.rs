@@ -80,6 +80,8 @@ pub(crate) enum Happening {
     Dial { edge: usize, side: usize, life: u64 },
     /// A leaf's machine dials its next uplink.
     DialUplink { host: usize, life: u64, number: u64, slow: bool },
+    /// The side of a connection measures how long it takes to the other side and back.
+    Probe { connection: u64, side: usize },
     /// A client connects (again).
     Connect { client: usize, life: u64 },
     /// A link has been up for long enough to be counted on.
@@ -90,7 +92,7 @@ impl Happening {
     /// Whether the network is at work while this is to come.
     fn is_work(self) -> bool {
         match self {
-            Happening::Wake { .. } | Happening::Counted => false,
+            Happening::Wake { .. } | Happening::Probe { .. } | Happening::Counted => false,
             Happening::Arrival { idle, .. } => !idle,
             Happening::DialUplink { slow, .. } => !slow,
             Happening::Up { .. }
@@ -191,6 +193,7 @@ impl World {
             cut: false,
             counted: false,
         };
+        let mut edge = |hosts, dials| crate::probe::measured(link.measured, edge(hosts, dials));
         let mut edges: Vec<Edge> = settings.links.iter().map(|&hosts| edge(hosts, [true, both])).collect();
         for (&leaf, uplinks) in &settings.uplinks {
             for &uplink in uplinks {
@@ -333,6 +336,7 @@ impl World {
             Happening::Ended { connection, side } => self.on_ended(connection, side),
             Happening::Dial { edge, side, life } => self.on_dial(edge, side, life),
             Happening::DialUplink { host, life, number, slow: _ } => self.on_dial_uplink(host, life, number),
+            Happening::Probe { connection, side } => self.on_probe(connection, side),
             Happening::Connect { client, life } => self.on_connect(client, life),
             Happening::Counted => self.count_links(),
         }
