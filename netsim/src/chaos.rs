@@ -4,11 +4,11 @@ use crate::traffic::Traffic;
 use crate::world::World;
 use crate::{Random, seeded};
 use rand::RngExt;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How many random things to do, and how often which. The weights are relative; 0 means never.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Chaos {
     /// How many things to do.

@@ -28,7 +28,8 @@ impl World {
         for (&host, status) in &statuses {
             let name = self.hosts[host].name.clone();
             // A broker where nobody publishes is told nothing, and its view does not matter.
-            let incomplete = !status.complete && status.scope != NOBODY;
+            // Nor has a leaf without a path to the core one.
+            let incomplete = !status.complete && status.scope != NOBODY && self.reaches_core(host);
             if status.starting || incomplete || status.waiting_publications > 0 || status.parked_events > 0 {
                 complaints.push(format!(
                     "settled, but broker {name} is starting ({}), not complete ({}), holds publications ({}) or events ({})",
@@ -60,13 +61,20 @@ impl World {
     }
 
     fn names(&self) -> BTreeMap<String, usize> {
-        self.hosts.iter().enumerate().map(|(place, host)| (host.id.to_string(), place)).collect()
+        // Of two with one identity, one that is up.
+        let (mut down, up): (Vec<_>, Vec<_>) = self.hosts.iter().enumerate().partition(|(_, host)| host.core.is_none());
+        down.extend(up);
+        down.into_iter().map(|(place, host)| (host.id.to_string(), place)).collect()
     }
 
     /// Each event of a calm time crossed exactly the links of the union of the shortest paths to those who want it.
     pub(crate) fn check_crossings(&mut self, crossed: &[Crossed]) {
-        let tree = self.whole_graph().shared_tree();
+        let graph = self.whole_graph();
+        let tree = graph.shared_tree();
         for event in crossed {
+            for percent in stretches(&graph, event) {
+                *self.stretch.entry(percent).or_default() += 1;
+            }
             self.calm_tree += links_in_tree(&tree, event.host, event.interested.iter().copied());
             let mut expected = BTreeSet::new();
             for &to in &event.interested {
@@ -173,6 +181,14 @@ impl World {
         fresh
     }
 
+    /// So many brokers have gone down because their identity is in use.
+    pub(crate) fn expect_in_use(&mut self, brokers: u64) {
+        let found = std::mem::take(&mut self.in_use);
+        if found != brokers {
+            self.complain(format!("{found} brokers have gone down because their identity is in use, not {brokers}"));
+        }
+    }
+
     /// No broker holds anything of anybody's interest: how it must be when nobody subscribes.
     pub fn check_empty(&mut self) {
         for host in 0..self.hosts.len() {
@@ -276,6 +292,19 @@ fn path(next_hops: &NextHops, from: usize, to: usize) -> Vec<[usize; 2]> {
         at = next;
     }
     path
+}
+
+/// For each broker that wanted an event: the cost of the path by which it came, in percent of the least.
+fn stretches(graph: &Graph, event: &Crossed) -> Vec<u64> {
+    let mut costs = BTreeMap::from([(event.host, 0)]);
+    for [from, to] in &event.crossings {
+        if let (Some(&cost), Some(&link)) = (costs.get(from), graph.neighbours[*from].get(to)) {
+            costs.entry(*to).or_insert(cost + link);
+        }
+    }
+    let distances = graph.distances(event.host);
+    let percent = |to: &usize| Some(costs.get(to)? * 100 / distances[*to].filter(|&least| least > 0)?);
+    event.interested.iter().filter_map(percent).collect()
 }
 
 /// Pairs of brokers between which the paths do not arrive, cost more than the least, or differ there and back.

@@ -4,11 +4,13 @@
 //! it connects again and places again all that it wants, under the same names.
 
 use crate::oracle::Verdict;
-use crate::world::World;
-use enroute_broker::{ClientId, Command, Input, Refusal, Reply, RequestId};
+use crate::workload::Asked;
+use crate::world::{Happening, World};
+use enroute_broker::{ClientId, Command, Delivery, Input, Refusal, Reply, RequestId};
 use enroute_filter::{Event, Filter};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A client, through all its connections.
 pub(crate) struct Client {
@@ -23,6 +25,26 @@ pub(crate) struct Client {
     /// What it wants to stand, by name.
     pub(crate) subscriptions: BTreeMap<Arc<str>, Filter>,
     pub(crate) advertisements: BTreeMap<Arc<str>, Filter>,
+    /// Deliveries that it has not read, and how many there may be, while it reads nothing.
+    unread: Option<(VecDeque<Delivery>, usize)>,
+    /// Counts the times that it has stopped reading.
+    stalls: u64,
+    /// Deliveries that fell out of its queue.
+    pub(crate) dropped: u64,
+    /// Whether it is away of its own will.
+    away: bool,
+}
+
+impl Client {
+    /// A delivery comes; the queue of a client that reads nothing drops the oldest when it is full.
+    pub(crate) fn read(&mut self, delivery: Delivery) {
+        let Some((queue, most)) = &mut self.unread else { return };
+        queue.push_back(delivery);
+        if queue.len() > *most {
+            queue.pop_front();
+            self.dropped += 1;
+        }
+    }
 }
 
 /// A request that was made.
@@ -41,9 +63,10 @@ pub(crate) enum Answer {
         name: Arc<str>,
     },
     Advertisement,
-    /// The number, and whether the client's advertisements allow it.
+    /// The number, the broker, and whether the client's advertisements allow it.
     Publication {
         number: usize,
+        host: usize,
         allowed: bool,
     },
 }
@@ -60,6 +83,10 @@ impl World {
             publishes_anything: false,
             subscriptions: BTreeMap::new(),
             advertisements: BTreeMap::new(),
+            unread: None,
+            stalls: 0,
+            dropped: 0,
+            away: false,
         });
         self.oracle.add_client();
         self.on_connect(client, self.hosts[host].life);
@@ -94,23 +121,16 @@ impl World {
     /// All verdicts together.
     pub fn total(&self) -> Verdict {
         let mut total = Verdict::default();
-        for verdict in &self.oracle.verdicts {
-            total.expected += verdict.expected;
-            total.received += verdict.received;
-            total.optional += verdict.optional;
-            total.duplicates += verdict.duplicates;
-            total.lost_with_link += verdict.lost_with_link;
-            total.lost_without_path += verdict.lost_without_path;
-            total.lost_incomplete += verdict.lost_incomplete;
-            total.missed += verdict.missed;
-            total.wrong += verdict.wrong;
-        }
+        self.oracle.verdicts.iter().for_each(|verdict| total.add(verdict));
         total
     }
 
     pub(crate) fn on_connect(&mut self, client: usize, life: u64) {
         let host = self.clients[client].host;
         if self.hosts[host].life != life || self.hosts[host].core.is_none() || self.clients[client].session.is_some() {
+            return;
+        }
+        if self.clients[client].away {
             return;
         }
         let session = ClientId(self.next_session);
@@ -130,13 +150,69 @@ impl World {
     /// The clients of a crashed broker are cut off.
     pub(crate) fn disconnect_clients(&mut self, host: usize) {
         for client in 0..self.clients.len() {
-            if self.clients[client].host == host
-                && let Some(session) = self.clients[client].session.take()
-            {
-                self.sessions.remove(&session);
-                self.open.retain(|ticket, _| ticket.client != session);
-                self.oracle.session_ends(client);
+            if self.clients[client].host == host {
+                self.end_session(client);
             }
+        }
+        // What they asked, nobody answers any more.
+        let sessions = &self.sessions;
+        self.open.retain(|ticket, answer| match answer {
+            Answer::Publication { host: at, .. } => *at != host,
+            Answer::Subscription(_) | Answer::Withdrawal { .. } | Answer::Advertisement => {
+                sessions.contains_key(&ticket.client)
+            }
+        });
+    }
+
+    fn end_session(&mut self, client: usize) -> Option<ClientId> {
+        let session = self.clients[client].session.take()?;
+        self.sessions.remove(&session);
+        // What it has published goes out all the same, when the view is complete.
+        let publication = |answer: &Answer| matches!(answer, Answer::Publication { .. });
+        self.open.retain(|ticket, answer| ticket.client != session || publication(answer));
+        self.oracle.session_ends(client);
+        self.clients[client].unread = None;
+        Some(session)
+    }
+
+    /// A client's connection ends; it stays away until [`World::connect`].
+    pub fn disconnect(&mut self, client: usize) {
+        self.clients[client].away = true;
+        self.disturb();
+        if let Some(session) = self.end_session(client) {
+            if let Some(workload) = &mut self.workload {
+                workload.disconnected(client, &self.clients[client]);
+            }
+            self.give(self.clients[client].host, Input::ClientDisconnected { client: session });
+        }
+    }
+
+    /// A client that was away connects again and places again all that it wants.
+    pub fn connect(&mut self, client: usize) {
+        if std::mem::take(&mut self.clients[client].away) {
+            self.disturb();
+            self.on_connect(client, self.hosts[self.clients[client].host].life);
+        }
+    }
+
+    /// Connects all clients that are away.
+    pub fn connect_all(&mut self) {
+        (0..self.clients.len()).for_each(|client| self.connect(client));
+    }
+
+    /// A client reads nothing for a while: its queue takes so many deliveries, then drops the oldest.
+    pub fn stall_client(&mut self, client: usize, span: Duration, queue: usize) {
+        let stalled = &mut self.clients[client];
+        stalled.stalls += 1;
+        stalled.unread = Some((VecDeque::new(), queue));
+        let stall = stalled.stalls;
+        self.schedule(self.now + span, Happening::ReadOn { client, stall });
+    }
+
+    pub(crate) fn on_read_on(&mut self, client: usize, stall: u64) {
+        let client = &mut self.clients[client];
+        if client.stalls == stall {
+            client.unread = None;
         }
     }
 
@@ -147,6 +223,7 @@ impl World {
         let name: Arc<str> = name.into();
         self.clients[client].subscriptions.insert(name.clone(), filter.clone());
         self.clients[client].session?;
+        self.note(|| Asked::Subscribe { client, name: name.clone(), filter: filter.clone() });
         let number = self.oracle.subscribe(client, name.clone(), filter.clone());
         self.ask(client, Answer::Subscription(number), Command::Subscribe { name, filter })
     }
@@ -157,6 +234,7 @@ impl World {
         let name: Arc<str> = name.into();
         self.clients[client].subscriptions.remove(&name);
         self.clients[client].session?;
+        self.note(|| Asked::Unsubscribe { client, name: name.clone() });
         self.oracle.withdraw(client, &name);
         self.ask(client, Answer::Withdrawal { client, name: name.clone() }, Command::Unsubscribe { name })
     }
@@ -205,9 +283,18 @@ impl World {
         self.clients[client].publishes_anything |= advertised.is_empty();
         let advertised = &self.clients[client].advertisements;
         let allowed = advertised.is_empty() || advertised.values().any(|filter| filter.matches(&event));
-        self.open.insert(ticket, Answer::Publication { number, allowed });
+        if allowed {
+            self.note(|| Asked::Publish { client, event: event.clone() });
+        }
+        self.open.insert(ticket, Answer::Publication { number, host, allowed });
         self.give(host, Input::Publish { client: session, request: ticket.request, event });
         Some(ticket)
+    }
+
+    fn note(&mut self, asked: impl FnOnce() -> Asked) {
+        if let Some(workload) = &mut self.workload {
+            workload.asked.push(asked());
+        }
     }
 
     fn ticket(&mut self, client: usize, session: ClientId) -> Ticket {
@@ -235,10 +322,13 @@ impl World {
                 self.note_answer(*number);
             }
             (Answer::Withdrawal { client, name }, Reply::Withdrawn) => self.oracle.withdrawn(*client, name),
-            (Answer::Publication { number, allowed: true }, Reply::Published(receipt)) => {
+            (Answer::Publication { number, host, allowed: true }, Reply::Published(receipt)) => {
                 self.oracle.answered(*number, *receipt, self.now);
+                if let Some(workload) = &mut self.workload {
+                    workload.answered(receipt.id, *host);
+                }
             }
-            (Answer::Publication { number, allowed: false }, Reply::Refused(Refusal::NotAdvertised)) => {
+            (Answer::Publication { number, allowed: false, .. }, Reply::Refused(Refusal::NotAdvertised)) => {
                 self.oracle.refused(*number, self.now);
             }
             (Answer::Subscription(_), Reply::Partial { .. }) => self.partial += 1,

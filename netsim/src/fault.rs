@@ -11,10 +11,12 @@ use std::time::Duration;
 const FIRST_DAY: u64 = 1_700_000_000_000;
 
 impl World {
-    /// Starts all brokers that are down.
+    /// Starts all brokers that are down, but for clones.
     pub fn start_all(&mut self) {
         for host in 0..self.hosts.len() {
-            self.start(host);
+            if !self.settings.clones.contains_key(&host) {
+                self.start(host);
+            }
         }
     }
 
@@ -27,6 +29,9 @@ impl World {
         self.trace(host, &"starts");
         let milliseconds = FIRST_DAY + self.now.0 / 1_000;
         let start_nonce = self.random.next_u64();
+        if let Some(&original) = self.settings.clones.get(&host) {
+            self.hosts[host].incarnation = self.hosts[host].incarnation.max(self.hosts[original].incarnation);
+        }
         let broker = &mut self.hosts[host];
         broker.life += 1;
         broker.dials = 0;
@@ -34,7 +39,7 @@ impl World {
         broker.start_nonce = start_nonce;
         let identity = Identity {
             id: broker.id,
-            peer_id: broker.name.clone(),
+            peer_id: broker.peer_id.clone(),
             incarnation: broker.incarnation,
             start_nonce,
             addresses: vec![format!("/memory/{}", broker.name)],
@@ -121,6 +126,11 @@ impl World {
         }
     }
 
+    /// As [`World::dial_again`], by the broker that dials.
+    pub(crate) fn dial_again_from(&mut self, link: usize, from: usize) {
+        self.dial_again(link, usize::from(self.edges[link].hosts[0] != from));
+    }
+
     /// A new connection, whose ends come up in their own time.
     pub(crate) fn open(&mut self, edge: usize, side: usize) {
         let host = self.edges[edge].hosts[side];
@@ -156,7 +166,7 @@ impl World {
                 (true, 0) => Role::Parent,
                 (true, _) => Role::Leaf,
             },
-            peer_id: other.name.clone(),
+            peer_id: other.peer_id.clone(),
             incarnation: told[1 - side],
             start_nonce: other.start_nonce,
             told_incarnation: told[side],
@@ -233,21 +243,24 @@ impl World {
     pub fn cut(&mut self, link: usize) {
         if !self.edges[link].cut {
             self.disturb();
-            let [from, to] = self.edges[link].hosts;
-            self.trace(from, &("cut", self.hosts[to].name.clone()));
+            self.trace_link(link, &"cut");
             self.edges[link].cut = true;
             self.break_connections(|_, connection| connection.edge == link);
         }
     }
 
-    /// Makes a cut link whole; it is dialled again.
+    /// Makes a cut link whole, so that it is dialled again, and lifts all rules from it.
     pub fn heal(&mut self, link: usize) {
+        self.lift_rules(link);
+        self.make_whole(link);
+    }
+
+    pub(crate) fn make_whole(&mut self, link: usize) {
         if !self.edges[link].cut {
             return;
         }
         self.disturb();
-        let [from, to] = self.edges[link].hosts;
-        self.trace(from, &("healed", self.hosts[to].name.clone()));
+        self.trace_link(link, &"healed");
         self.edges[link].cut = false;
         self.wake_leaves();
         for side in 0..2 {
@@ -385,9 +398,9 @@ impl World {
     }
 
     /// How long a new link is not counted on: its ends sync, then tell all others.
-    fn allowance(&self) -> Duration {
+    pub(crate) fn allowance(&self) -> Duration {
         let [low, high] = self.settings.link.delay_us;
-        Duration::from_micros(1_000_000 + 20 * low.max(high))
+        Duration::from_micros(1_000_000 + 20 * (low.max(high) + self.slowest))
     }
 
     /// Records which brokers can count on reaching each other now. A link that counts goes on counting when a second
@@ -397,7 +410,7 @@ impl World {
         let held = |end: &End| matches!(end.standing, Standing::Up | Standing::Closed);
         let mut counted = vec![false; self.edges.len()];
         for connection in self.connections.values() {
-            let since = connection.ends[0].up_at.max(connection.ends[1].up_at);
+            let since = connection.ends[0].up_at.max(connection.ends[1].up_at).max(self.stalled_until);
             let whole = connection.broken.is_none() && connection.ends.iter().all(held);
             let old = self.now.since(since) >= allowance || self.edges[connection.edge].counted;
             counted[connection.edge] |= whole && old;

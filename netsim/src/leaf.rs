@@ -4,7 +4,7 @@ use crate::link::{Connection, Standing};
 use crate::world::{Happening, World};
 use enroute_broker::{BrokerId, EventId, Time};
 use rand::RngExt;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const SLOW: Duration = Duration::from_secs(10);
 const LASTING: Duration = Duration::from_secs(1);
 
 /// Leaf brokers below the core: how many, and where they may hang.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leaves {
     /// How many there are; they are called `l00`, `l01`, ….

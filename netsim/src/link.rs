@@ -5,13 +5,14 @@
 //! connection: then all that has not arrived is gone, but for events that the sender's driver had not begun to send.
 
 use crate::Random;
+use crate::rules::Rules;
 use enroute_broker::{EventFrame, LinkId, Message, Time};
 use rand::RngExt;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Who dials a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dial {
     /// The broker that comes first.
@@ -22,7 +23,7 @@ pub enum Dial {
 }
 
 /// Properties of all links; pairs are ranges, both ends included, from which the seed draws.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkSettings {
     /// Delay of a link in microseconds, drawn once for each link.
@@ -84,6 +85,8 @@ pub(crate) struct Edge {
     pub(crate) cut: bool,
     /// Whether it can be counted on, as far as the oracle goes.
     pub(crate) counted: bool,
+    /// What it does at present besides what all links do.
+    pub(crate) rules: Rules,
 }
 
 impl Edge {

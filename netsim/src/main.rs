@@ -1,10 +1,12 @@
-//! The program `netsim`: runs a scenario in virtual time and reports.
+//! The program `netsim`: runs scenarios in virtual time and reports.
 
 use clap::{Parser, Subcommand};
-use enroute_netsim::{Report, Run, Scenario, ScenarioError};
+use enroute_netsim::{Comparison, Explore, Explored, Report, Run, Scenario, ScenarioError};
+use serde::Serialize;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Simulate a whole Enroute network in one process and in virtual time.
@@ -30,6 +32,46 @@ enum Command {
         /// Write every output of every broker and every fault to a file, a line each.
         #[arg(long, value_name = "FILE")]
         trace: Option<PathBuf>,
+        /// Write the report as one HTML page with plots, too.
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+    },
+    /// Run a scenario without its faults, and its workload under flooding and on one shared tree with covering hop by hop
+    /// (SIENA's scheme) as well.
+    Compare {
+        /// The scenario, in TOML.
+        file: PathBuf,
+        /// Draw everything random from this instead of the scenario's seed.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Report as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run random schedules with all kinds of faults, and check every invariant. What fails is cut down and written out as a
+    /// scenario. Exit code 0: nothing failed; 1: something did; 2: it cannot be run.
+    Explore {
+        /// How many schedules.
+        #[arg(long, default_value_t = 100)]
+        seeds: u64,
+        /// The seed of the first; the others follow.
+        #[arg(long, default_value_t = 1)]
+        first_seed: u64,
+        /// Brokers in each, leaves among them.
+        #[arg(long, default_value_t = 30)]
+        brokers: usize,
+        /// Stop after so many that fail.
+        #[arg(long, default_value_t = 3)]
+        failures: usize,
+        /// Runs that cutting one down may take.
+        #[arg(long, default_value_t = 600)]
+        shrink_runs: usize,
+        /// Where what fails is written, as explore-SEED.toml.
+        #[arg(long, default_value = ".")]
+        out: PathBuf,
+        /// Report as JSON.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -39,35 +81,82 @@ enum Failure {
     #[error("{}: {error}", path.display())]
     Scenario { path: PathBuf, error: ScenarioError },
     #[error("{}: {error}", path.display())]
-    Trace { path: PathBuf, error: std::io::Error },
+    Write { path: PathBuf, error: std::io::Error },
+    #[error("{0}")]
+    Explore(ScenarioError),
 }
 
 fn main() -> ExitCode {
-    let Command::Run { file, seed, json, trace } = Arguments::parse().command;
-    let report = match run(file, seed, trace) {
-        Ok(report) => report,
-        Err(failure) => {
-            eprintln!("netsim: {failure}");
-            return ExitCode::from(2);
+    let done = match Arguments::parse().command {
+        Command::Run { file, seed, json, trace, html } => run(file, seed, trace, html).map(|report| {
+            print(&report, json);
+            report.is_good()
+        }),
+        Command::Compare { file, seed, json } => compare(&file, seed).map(|comparison| {
+            print(&comparison, json);
+            comparison.complaints.is_empty()
+        }),
+        Command::Explore { seeds, first_seed, brokers, failures, shrink_runs, out, json } => {
+            explore(&Explore { seeds, first_seed, brokers, failures, shrink_runs }, &out).map(|explored| {
+                print(&explored, json);
+                explored.is_good()
+            })
         }
     };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("netsim: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn print(report: &(impl Display + Serialize), json: bool) {
     let text = if json {
-        serde_json::to_string_pretty(&report).expect("a report is plain data") + "\n"
+        serde_json::to_string_pretty(report).expect("a report is plain data") + "\n"
     } else {
         report.to_string()
     };
     // Who closes the pipe early has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run(file: PathBuf, seed: Option<u64>, trace: Option<PathBuf>) -> Result<Report, Failure> {
+fn compare(file: &Path, seed: Option<u64>) -> Result<Comparison, Failure> {
+    let wrong = |error| Failure::Scenario { path: file.to_owned(), error };
+    let scenario = Scenario::read(file).map_err(wrong)?;
+    let seed = seed.unwrap_or(scenario.seed);
+    enroute_netsim::compare(scenario, seed).map_err(wrong)
+}
+
+fn explore(explore: &Explore, out: &Path) -> Result<Explored, Failure> {
+    let is_terminal = std::io::stderr().is_terminal();
+    let explored = explore.run(|done, failed| {
+        if is_terminal {
+            eprint!("\r{done} schedules, {failed} failed\x1b[K");
+        }
+    });
+    if is_terminal {
+        eprint!("\r\x1b[K");
+    }
+    let explored = explored.map_err(Failure::Explore)?;
+    for failed in &explored.failures {
+        let path = out.join(format!("explore-{}.toml", failed.seed));
+        let text = format!("# {}\n{}", failed.shrunk_complaint.replace('\n', " "), failed.shrunk.to_toml());
+        std::fs::write(&path, text).map_err(|error| Failure::Write { path: path.clone(), error })?;
+        eprintln!("netsim: wrote {}", path.display());
+    }
+    Ok(explored)
+}
+
+fn run(file: PathBuf, seed: Option<u64>, trace: Option<PathBuf>, html: Option<PathBuf>) -> Result<Report, Failure> {
     let wrong = |error| Failure::Scenario { path: file.clone(), error };
     let scenario = Scenario::read(&file).map_err(wrong)?;
     let seed = seed.unwrap_or(scenario.seed);
     let mut run = Run::new(scenario, seed).map_err(wrong)?;
     if let Some(path) = trace {
-        let file = File::create(&path).map_err(|error| Failure::Trace { path, error })?;
+        let file = File::create(&path).map_err(|error| Failure::Write { path, error })?;
         run.world_mut().set_trace(Box::new(BufWriter::new(file)));
     }
     if std::io::stderr().is_terminal() {
@@ -79,5 +168,9 @@ fn run(file: PathBuf, seed: Option<u64>, trace: Option<PathBuf>) -> Result<Repor
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
-    report.map_err(wrong)
+    let report = report.map_err(wrong)?;
+    if let Some(path) = html {
+        std::fs::write(&path, enroute_netsim::html::page(&report)).map_err(|error| Failure::Write { path, error })?;
+    }
+    Ok(report)
 }

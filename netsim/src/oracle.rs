@@ -106,6 +106,19 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Adds what another one counts.
+    pub(crate) fn add(&mut self, other: &Verdict) {
+        self.expected += other.expected;
+        self.received += other.received;
+        self.optional += other.optional;
+        self.duplicates += other.duplicates;
+        self.lost_with_link += other.lost_with_link;
+        self.lost_without_path += other.lost_without_path;
+        self.lost_incomplete += other.lost_incomplete;
+        self.missed += other.missed;
+        self.wrong += other.wrong;
+    }
+
     /// Everything lost for a reason.
     pub fn lost(&self) -> u64 {
         self.lost_with_link + self.lost_without_path + self.lost_incomplete

@@ -82,19 +82,24 @@ impl Graph {
         distances
     }
 
-    /// One tree for all: the shortest paths from the first broker that has links. For each broker the next one towards it.
+    /// One tree for all: the shortest paths from the first broker. For each broker the next one towards it. Where the network
+    /// is in parts, each part has its tree.
     pub(crate) fn shared_tree(&self) -> Vec<Option<usize>> {
-        let Some(root) = self.neighbours.iter().position(|neighbours| !neighbours.is_empty()) else {
-            return vec![None; self.neighbours.len()];
-        };
-        let distances = self.distances(root);
-        let towards = |broker: usize| {
-            let mut neighbours = self.neighbours[broker].iter();
-            neighbours
-                .find(|&(&next, &cost)| distances[next].map(|d| d + cost) == distances[broker])
-                .map(|(&next, _)| next)
-        };
-        (0..self.neighbours.len()).map(|broker| if broker == root { None } else { towards(broker) }).collect()
+        let mut tree = vec![None; self.neighbours.len()];
+        let mut placed = vec![false; self.neighbours.len()];
+        for root in 0..self.neighbours.len() {
+            if placed[root] {
+                continue;
+            }
+            let distances = self.distances(root);
+            for (broker, distance) in distances.iter().enumerate() {
+                let Some(distance) = distance else { continue };
+                placed[broker] = true;
+                let nearer = |&(&next, &cost): &(&usize, &u64)| distances[next].map(|d| d + cost) == Some(*distance);
+                tree[broker] = self.neighbours[broker].iter().find(nearer).map(|(&next, _)| next);
+            }
+        }
+        tree
     }
 
     /// How many copies go over links if every broker sends an event that is new to it to all neighbours but the one it
@@ -156,6 +161,15 @@ mod tests {
         assert_eq!(links_in_tree(&tree, 2, [3].into_iter()), 4);
         assert_eq!(links_in_tree(&tree, 2, [1, 0, 3].into_iter()), 4);
         assert_eq!(links_in_tree(&tree, 2, [2].into_iter()), 0);
+    }
+
+    #[test]
+    fn each_part_of_a_network_has_a_tree_of_its_own() {
+        let parts = [[0, 1], [2, 3], [3, 4], [4, 2]];
+        let tree = Graph::new(6, parts.into_iter().map(|link| (link, 1))).shared_tree();
+        assert_eq!(tree, [None, Some(0), None, Some(2), Some(2), None]);
+        assert_eq!(links_in_tree(&tree, 3, [4].into_iter()), 2);
+        assert_eq!(links_in_tree(&tree, 1, [0].into_iter()), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::link::{Channel, Connection, End, Passage, Standing, draw};
 use crate::tally::kind;
 use crate::world::{Happening, World};
-use enroute_broker::{CloseReason, EventFrame, LeafMessage, LinkId, Message, Output, Time};
+use enroute_broker::{CloseReason, EventFrame, LeafMessage, LinkId, Message, Notice, Output, Time};
 
 /// Whether a message only keeps up what is.
 fn is_lease(message: &Message) -> bool {
@@ -24,7 +24,13 @@ impl World {
             Output::Send { link, message } => self.send(host, link, message),
             Output::Forward { link, frame } => self.forward(host, link, frame),
             Output::Deliver { client, delivery } => match self.sessions.get(&client) {
-                Some(&number) => self.oracle.delivered((number, client), &delivery, self.now),
+                Some(&number) => {
+                    self.oracle.delivered((number, client), &delivery, self.now);
+                    if let Some(workload) = &mut self.workload {
+                        workload.delivered(delivery.id, host);
+                    }
+                    self.clients[number].read(delivery);
+                }
                 None => self.complain(format!("a delivery to client {client:?}, who is not there")),
             },
             Output::Reply { client, request, reply } => self.on_reply(client, request, reply),
@@ -33,13 +39,24 @@ impl World {
                 self.hosts[host].incarnation = self.hosts[host].incarnation.max(incarnation);
             }
             Output::IdentityInUse => {
-                self.complain(format!("broker {} says that its identity is in use", self.hosts[host].name));
+                match self.is_double(host) {
+                    true => self.in_use += 1,
+                    false => {
+                        self.complain(format!("broker {} says that its identity is in use", self.hosts[host].name))
+                    }
+                }
                 self.crash(host);
             }
+            Output::Notice(Notice::Impersonated { .. }) if self.is_double(host) => {}
             Output::Notice(notice) => {
                 self.complain(format!("broker {} gives notice: {notice}", self.hosts[host].name));
             }
         }
+    }
+
+    /// Whether another broker has the same identity.
+    fn is_double(&self, host: usize) -> bool {
+        self.settings.clones.iter().any(|(&clone, &original)| clone == host || original == host)
     }
 
     /// The connection and side that a broker means, if it may send there.
@@ -57,6 +74,7 @@ impl World {
     fn send(&mut self, host: usize, link: LinkId, message: Message) {
         let Some((number, side)) = self.usable(host, link) else { return };
         let bytes = enroute_wire::message_size(&message) as u64;
+        self.tally.at(self.now, [bytes, 0]);
         self.tally.control.entry(kind(&message)).or_default().add(bytes);
         let edge = self.connections[&number].edge;
         self.tally.links[edge].control.add(bytes);
@@ -67,12 +85,16 @@ impl World {
     fn forward(&mut self, host: usize, link: LinkId, frame: EventFrame) {
         let Some((number, side)) = self.usable(host, link) else { return };
         let bytes = enroute_wire::event_frame_size(&frame) as u64;
+        self.tally.at(self.now, [0, bytes]);
         self.tally.events.add(bytes);
         let edge = self.connections[&number].edge;
         let tally = &mut self.tally.links[edge];
         tally.events[side] += 1;
         tally.event_bytes += bytes;
         let to = self.edges[edge].hosts[1 - side];
+        if let Some(workload) = &mut self.workload {
+            workload.crossed(frame.id, [host, to], bytes);
+        }
         if self.edges[edge].uplink {
             self.oracle.hop_sent([host, to], side == 0, &frame, self.now);
         } else {
@@ -92,11 +114,12 @@ impl World {
     ) {
         let jitter = draw(&mut self.random, [0, self.settings.link.jitter_us]);
         let Some(connection) = self.connections.get_mut(&number) else { return };
+        let edge = &self.edges[connection.edge];
         let passage = Passage {
-            now: self.now,
+            now: self.now.max(edge.rules.stalled_until),
             bytes,
-            bandwidth: self.settings.link.bandwidth,
-            delay: self.edges[connection.edge].delay + jitter,
+            bandwidth: edge.rules.bandwidth.or(self.settings.link.bandwidth),
+            delay: edge.delay + jitter + edge.rules.delay_of(channel),
             not_before: connection.ends[1 - side].up_at,
         };
         let arrival = send(&mut connection.ends[side], passage);

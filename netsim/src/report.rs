@@ -42,8 +42,12 @@ pub struct Report {
     pub calm_shortest: u64,
     /// Links that these would have crossed with one spanning tree shared by all, pruned to who wants them.
     pub calm_shared_tree: u64,
+    /// Of these publications, each to each broker that wanted it: how many went so many percent of the least cost.
+    pub stretch: BTreeMap<u64, u64>,
     /// Links that flooding would have crossed, for all publications.
     pub flooding: u64,
+    /// Bytes of control and of events, in each second of virtual time; of a long run only of the beginning.
+    pub seconds: Vec<[u64; 2]>,
     /// Control messages by kind.
     pub control: BTreeMap<&'static str, Count>,
     /// Broker by broker.
@@ -63,6 +67,8 @@ pub struct ClientLine {
     pub client: String,
     /// The broker's name.
     pub broker: String,
+    /// Deliveries that its queue dropped while it read nothing; they count as received.
+    pub dropped: u64,
     /// What came and what did not.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -117,6 +123,7 @@ impl Report {
         let clients = world.clients.iter().enumerate().map(|(number, client)| ClientLine {
             client: client.name.to_string(),
             broker: broker(client.host),
+            dropped: client.dropped,
             verdict: world.verdict(number),
         });
         let links = world.edges.iter().zip(&world.tally.links).filter(|(edge, _)| !edge.is_loop());
@@ -137,7 +144,9 @@ impl Report {
             calm_crossings: world.calm_crossings,
             calm_shortest: world.calm_union,
             calm_shared_tree: world.calm_tree,
+            stretch: world.stretch.clone(),
             flooding: world.oracle.flooding,
+            seconds: world.tally.seconds.clone(),
             control: world.tally.control.clone(),
             tables,
             settles,
@@ -266,7 +275,7 @@ fn shorten(lines: &mut Vec<Vec<String>>, columns: usize) {
 }
 
 /// The first column to the left, the others to the right.
-fn table(f: &mut fmt::Formatter<'_>, head: &[&str], lines: &[Vec<String>]) -> fmt::Result {
+pub(crate) fn table(f: &mut fmt::Formatter<'_>, head: &[&str], lines: &[Vec<String>]) -> fmt::Result {
     let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
     let width = |column: usize| {
         let cells = lines.iter().chain([&head]).filter_map(|line| line.get(column));

@@ -1,9 +1,10 @@
 //! Runs a scenario.
 
 use crate::report::{Report, Settle};
-use crate::scenario::{Scenario, ScenarioError, Step, filter};
+use crate::scenario::{Scenario, ScenarioError, filter};
 use crate::seeded;
-use crate::traffic::{Traffic, read_events};
+use crate::step::Step;
+use crate::traffic::{Traffic, read_event, read_events};
 use crate::world::{Settings, World};
 use enroute_broker::{Config, MergingConfig};
 use enroute_filter::{Filter, ValueRef};
@@ -42,10 +43,33 @@ impl Run {
             brokers.extend(leaves.names());
         }
         let merging = MergingConfig { perfect: scenario.merge, imperfect: None };
+        let mut links = scenario.topology.edges(&mut seeded(seed, "topology"))?;
+        let mut clones = BTreeMap::new();
+        brokers.extend(scenario.leaf_plans.iter().map(|leaf| leaf.name.clone()));
+        brokers.extend(scenario.clones.iter().map(|clone| clone.name.clone()));
+        let mut places = BTreeMap::new();
+        for (place, name) in brokers.iter().enumerate() {
+            if places.insert(name.clone(), place).is_some() {
+                return Err(ScenarioError::NameTwice { name: name.clone() });
+            }
+        }
+        let place = |name: &String| {
+            places.get(name).copied().ok_or_else(|| ScenarioError::UnknownBroker { name: name.clone() })
+        };
+        for leaf in &scenario.leaf_plans {
+            uplinks.insert(place(&leaf.name)?, leaf.uplinks.iter().map(place).collect::<Result<_, _>>()?);
+        }
+        for clone in &scenario.clones {
+            clones.insert(place(&clone.name)?, place(&clone.of)?);
+            for to in &clone.links {
+                links.push([place(&clone.name)?, place(to)?]);
+            }
+        }
         let settings = Settings {
             brokers,
             uplinks,
-            links: scenario.topology.edges(&mut seeded(seed, "topology"))?,
+            links,
+            clones,
             link: scenario.links.clone(),
             config: Config { merging, ..scenario.times.config() },
             seed,
@@ -67,14 +91,20 @@ impl Run {
     ///
     /// # Errors
     /// If a step names what is not there. What the brokers do wrong is no error but stands in the report.
-    pub fn run(mut self) -> Result<Report, ScenarioError> {
+    pub fn run(self) -> Result<Report, ScenarioError> {
+        self.run_and_keep().map(|(report, _)| report)
+    }
+
+    /// As [`Run::run`], with the network at the end.
+    pub(crate) fn run_and_keep(mut self) -> Result<(Report, World), ScenarioError> {
         self.world.start_all();
         self.add_clients()?;
         let steps = std::mem::take(&mut self.scenario.steps);
         for (number, step) in steps.into_iter().enumerate() {
             self.step(number, step)?;
         }
-        Ok(Report::of(&mut self.world, &self.scenario.name, self.seed, self.settles))
+        let report = Report::of(&mut self.world, &self.scenario.name, self.seed, self.settles);
+        Ok((report, self.world))
     }
 
     fn add_clients(&mut self) -> Result<(), ScenarioError> {
@@ -106,11 +136,13 @@ impl Run {
     fn step(&mut self, number: usize, step: Step) -> Result<(), ScenarioError> {
         match step {
             Step::Settle { within_ms } => self.settle(number, within_ms),
-            Step::Wait { ms } => self.world.run_for(Duration::from_millis(ms)),
+            Step::Wait { ms, us } => self.world.run_for(Duration::from_millis(ms) + Duration::from_micros(us)),
             Step::Subscribe { client, name, filter, wait } => self.subscribe(&client, &name, filter, wait)?,
             Step::Unsubscribe { client, name } => {
                 let client = self.client(&client)?;
-                self.world.unsubscribe(client, &name);
+                if self.world.subscriptions(client).iter().any(|known| **known == name) {
+                    self.world.unsubscribe(client, &name);
+                }
             }
             Step::UnsubscribeAll => self.world.unsubscribe_all(),
             Step::Advertise { client, name, filter } => {
@@ -120,9 +152,24 @@ impl Run {
             }
             Step::Unadvertise { client, name } => {
                 let client = self.client(&client)?;
-                self.world.unadvertise(client, &name);
+                if self.world.advertisements(client).iter().any(|known| **known == name) {
+                    self.world.unadvertise(client, &name);
+                }
             }
-            Step::Publish { client, count, gap_us } => self.publish(client, count, gap_us)?,
+            Step::Disconnect { client } => {
+                let client = self.client(&client)?;
+                self.world.disconnect(client);
+            }
+            Step::Connect { client } => {
+                let client = self.client(&client)?;
+                self.world.connect(client);
+            }
+            Step::ConnectAll => self.world.connect_all(),
+            Step::StallClient { client, ms, queue } => {
+                let client = self.client(&client)?;
+                self.world.stall_client(client, Duration::from_millis(ms), queue);
+            }
+            Step::Publish { client, event, count, gap_us } => self.publish(client, event, count, gap_us)?,
             Step::Replay { file, by, clients, gap_us, limit } => {
                 let route = |value: &str| clients.get(value).map(String::as_str);
                 self.replay(&file, &by, route, gap_us, limit)?;
@@ -136,6 +183,22 @@ impl Run {
                 self.world.heal(link);
             }
             Step::HealAll => self.world.heal_all(),
+            Step::DialAgain { link } => {
+                let (from, link) = (self.broker(&link[0])?, self.link(link)?);
+                self.world.dial_again_from(link, from);
+            }
+            Step::Slow { link, control_us, events_us, bandwidth } => {
+                let link = self.link(link)?;
+                self.world.slow(link, [control_us, events_us], bandwidth);
+            }
+            Step::Stall { link, ms } => {
+                let link = self.link(link)?;
+                self.world.stall(link, Duration::from_millis(ms));
+            }
+            Step::Flap { link, times, down_ms, up_ms } => {
+                let link = self.link(link)?;
+                self.world.flap(link, times, Duration::from_millis(down_ms), Duration::from_millis(up_ms));
+            }
             Step::Partition { groups } => self.partition(groups)?,
             Step::Crash { broker } => {
                 let broker = self.broker(&broker)?;
@@ -148,6 +211,7 @@ impl Run {
             Step::RestartAll => self.world.start_all(),
             Step::Chaos(chaos) => chaos.run(&mut self.world, self.seed, number as u64),
             Step::Expect { client, received } => self.expect(&client, received)?,
+            Step::ExpectInUse { brokers } => self.world.expect_in_use(brokers),
             Step::CheckFresh => self.world.check_fresh(),
             Step::CheckEmpty => self.world.check_empty(),
         }
@@ -174,14 +238,25 @@ impl Run {
         Ok(())
     }
 
-    fn publish(&mut self, client: Option<String>, count: u64, gap_us: u64) -> Result<(), ScenarioError> {
+    fn publish(
+        &mut self,
+        client: Option<String>,
+        event: Option<String>,
+        count: u64,
+        gap_us: u64,
+    ) -> Result<(), ScenarioError> {
         let client = client.map(|name| self.client(&name)).transpose()?;
+        let event = event.map(|line| read_event(&line)).transpose()?;
         if self.world.client_count() == 0 {
             return Err(ScenarioError::NoClients);
         }
         for _ in 0..count {
             self.turn = (self.turn + 1) % self.world.client_count();
-            self.world.publish(client.unwrap_or(self.turn), &self.traffic.event());
+            let client = client.unwrap_or(self.turn);
+            match &event {
+                Some(event) => self.world.publish(client, event),
+                None => self.world.publish(client, &self.traffic.event()),
+            };
             self.world.run_for(Duration::from_micros(gap_us));
         }
         Ok(())

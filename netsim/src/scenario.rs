@@ -1,18 +1,18 @@
 //! Scenarios: what to build and what to do to it, in TOML.
 
-use crate::chaos::Chaos;
 use crate::leaf::Leaves;
 use crate::link::LinkSettings;
+use crate::step::Step;
 use crate::topology::Topology;
 use enroute_broker::Config;
 use enroute_filter::Filter;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A network and a list of steps.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// What it shows, in a line.
@@ -23,9 +23,15 @@ pub struct Scenario {
     pub seed: u64,
     /// Brokers and links.
     pub topology: Topology,
-    /// Leaf brokers below these.
+    /// Leaf brokers below these, drawn from the seed.
     #[serde(default)]
     pub leaves: Option<Leaves>,
+    /// Leaf brokers by name.
+    #[serde(default, rename = "leaf", skip_serializing_if = "Vec::is_empty")]
+    pub leaf_plans: Vec<LeafPlan>,
+    /// Brokers that run from a copy of another's data directory. They are down until a step restarts them by name.
+    #[serde(default, rename = "clone", skip_serializing_if = "Vec::is_empty")]
+    pub clones: Vec<ClonePlan>,
     /// Properties of the links.
     #[serde(default)]
     pub links: LinkSettings,
@@ -36,13 +42,13 @@ pub struct Scenario {
     #[serde(default)]
     pub merge: bool,
     /// Clients that are there from the beginning.
-    #[serde(default, rename = "client")]
+    #[serde(default, rename = "client", skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<ClientPlan>,
     /// As many clients more on each broker, named after it (`b00-1`, …).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub clients_per_broker: usize,
     /// As many random subscriptions for each of these.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub subscriptions_per_client: usize,
     /// Whether some client publishes, in the very moment in which any subscription is answered, what that wants.
     #[serde(default)]
@@ -56,7 +62,7 @@ pub struct Scenario {
 }
 
 /// Times of the brokers in milliseconds; see [`Config`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Times {
@@ -95,8 +101,30 @@ impl Times {
     }
 }
 
+/// A leaf broker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeafPlan {
+    /// Its name.
+    pub name: String,
+    /// Brokers that it may hang off, in the order in which it tries them.
+    pub uplinks: Vec<String>,
+}
+
+/// A broker that runs from a copy of another's data directory: two that say they are the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClonePlan {
+    /// What this scenario calls it.
+    pub name: String,
+    /// Whose identity it has.
+    pub of: String,
+    /// Brokers that it dials.
+    pub links: Vec<String>,
+}
+
 /// A client of the beginning.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientPlan {
     /// Its name.
@@ -104,134 +132,15 @@ pub struct ClientPlan {
     /// The broker it belongs to.
     pub broker: String,
     /// Its subscriptions: names and filters.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub subscribe: BTreeMap<String, String>,
     /// Its advertisements: names and filters.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub advertise: BTreeMap<String, String>,
 }
 
-/// Something to do. Times are virtual.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Step {
-    /// Wait until the network has come to rest, then check all that must be so.
-    Settle {
-        /// It is wrong if that takes longer; a minute if left out.
-        within_ms: Option<u64>,
-    },
-    /// Let time pass.
-    Wait {
-        /// How much.
-        ms: u64,
-    },
-    /// Place a subscription.
-    Subscribe {
-        /// The client's name.
-        client: String,
-        /// The name to place it under.
-        name: String,
-        /// The filter; a random one if left out.
-        filter: Option<String>,
-        /// Whether to go on only when it is answered.
-        #[serde(default = "yes")]
-        wait: bool,
-    },
-    /// Withdraw a subscription.
-    Unsubscribe {
-        /// The client's name.
-        client: String,
-        /// The subscription's name.
-        name: String,
-    },
-    /// Withdraw all subscriptions of all clients.
-    UnsubscribeAll,
-    /// Make an advertisement.
-    Advertise {
-        /// The client's name.
-        client: String,
-        /// The name to make it under.
-        name: String,
-        /// The filter; a random one if left out.
-        filter: Option<String>,
-    },
-    /// Withdraw an advertisement.
-    Unadvertise {
-        /// The client's name.
-        client: String,
-        /// The advertisement's name.
-        name: String,
-    },
-    /// Publish random events.
-    Publish {
-        /// The client that publishes; left out, the clients take turns.
-        client: Option<String>,
-        /// How many events.
-        count: u64,
-        /// Time between two of them.
-        #[serde(default)]
-        gap_us: u64,
-    },
-    /// Publish the events of a file of JSON lines.
-    Replay {
-        /// The file, from the scenario's folder; may be compressed with gzip.
-        file: PathBuf,
-        /// The attribute that says who publishes.
-        by: String,
-        /// Its values and the clients' names.
-        clients: BTreeMap<String, String>,
-        /// Time between two events.
-        #[serde(default)]
-        gap_us: u64,
-        /// At most so many events.
-        limit: Option<usize>,
-    },
-    /// Cut a link.
-    Cut {
-        /// The brokers at its ends.
-        link: [String; 2],
-    },
-    /// Heal a link.
-    Heal {
-        /// The brokers at its ends.
-        link: [String; 2],
-    },
-    /// Heal all links.
-    HealAll,
-    /// Cut all links between groups; brokers that are named in no group make one together.
-    Partition {
-        /// Names of brokers.
-        groups: Vec<Vec<String>>,
-    },
-    /// Crash a broker.
-    Crash {
-        /// Its name.
-        broker: String,
-    },
-    /// Start a crashed broker again.
-    Restart {
-        /// Its name.
-        broker: String,
-    },
-    /// Start all crashed brokers again.
-    RestartAll,
-    /// Do random things.
-    Chaos(Chaos),
-    /// Check that a client got what the scenario says: exactly so many events, counted from the beginning.
-    Expect {
-        /// The client's name.
-        client: String,
-        /// How many.
-        received: u64,
-    },
-    /// Check that all tables equal those of a fresh build; what is kept for a while must have run out.
-    CheckFresh,
-    /// Check that no broker holds anybody's interest.
-    CheckEmpty,
-}
-
-fn yes() -> bool {
-    true
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// What is wrong with a scenario.
@@ -297,6 +206,9 @@ pub enum ScenarioError {
     /// A filter is wrong.
     #[error("{0}")]
     Filter(String),
+    /// An event is wrong.
+    #[error("{0}")]
+    Event(String),
     /// A file of events cannot be read.
     #[error("{}: line {line}: {reason}", path.display())]
     Events {
@@ -322,6 +234,14 @@ impl Scenario {
             scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
         Ok(scenario)
+    }
+
+    /// The scenario as text that [`Scenario::parse`] reads.
+    ///
+    /// # Panics
+    /// Never: all of it can be said in TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("fields with names, lists and plain values")
     }
 
     /// Reads a scenario from text.

@@ -1,6 +1,6 @@
 //! Counts of what goes over the links.
 
-use enroute_broker::{LeafMessage, Message, Payload, RoutedBody};
+use enroute_broker::{LeafMessage, Message, Payload, RoutedBody, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -42,8 +42,27 @@ pub(crate) struct Tally {
     pub(crate) events: Count,
     /// By link.
     pub(crate) links: Vec<LinkTally>,
+    /// Bytes of control and of events, by second of virtual time.
+    pub(crate) seconds: Vec<[u64; 2]>,
     /// Reasons for closing links and how often they were given.
     pub(crate) closes: BTreeMap<String, u64>,
+}
+
+/// Seconds that are kept apart.
+const MOST_SECONDS: usize = 3_600;
+
+impl Tally {
+    /// Bytes of control and of events went out at a time.
+    pub(crate) fn at(&mut self, now: Time, bytes: [u64; 2]) {
+        let second = (now.0 / 1_000_000) as usize;
+        if second < MOST_SECONDS {
+            if self.seconds.len() <= second {
+                self.seconds.resize(second + 1, [0; 2]);
+            }
+            self.seconds[second][0] += bytes[0];
+            self.seconds[second][1] += bytes[1];
+        }
+    }
 }
 
 /// What a control message is, in one word.

@@ -90,6 +90,14 @@ impl Traffic {
     }
 }
 
+/// Reads an event from a line of JSON.
+///
+/// # Errors
+/// If it is no event.
+pub(crate) fn read_event(line: &str) -> Result<Event, ScenarioError> {
+    JsonReader::default().read(line).map(|(event, _)| event).map_err(|error| ScenarioError::Event(error.to_string()))
+}
+
 /// Reads events from a file of JSON lines, which may be compressed with gzip (by its name, `.gz`).
 ///
 /// # Errors

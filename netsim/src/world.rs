@@ -9,7 +9,9 @@ use crate::leaf::Uplinks;
 use crate::link::{Channel, Connection, Edge, LinkSettings, Standing, draw};
 use crate::oracle::{Oracle, Truth};
 use crate::paths::{Graph, Paths};
+use crate::rules::Flap;
 use crate::tally::{Count, LinkTally, Tally};
+use crate::workload::Workload;
 use crate::{Random, seeded};
 use enroute_broker::{Broker, BrokerId, ClientId, Config, EventId, Input, Output, Status, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +29,8 @@ pub struct Settings {
     pub links: Vec<[usize; 2]>,
     /// The leaf brokers by their places in `brokers`, each with those of its uplinks in the order in which it tries them.
     pub uplinks: BTreeMap<usize, Vec<usize>>,
+    /// Brokers that have the identity of another one, by their places; they start only when they are told to.
+    pub clones: BTreeMap<usize, usize>,
     /// Properties of the links.
     pub link: LinkSettings,
     /// Times and bounds of the brokers.
@@ -38,6 +42,8 @@ pub struct Settings {
 /// A broker's machine: what outlives a crash, and the broker while it is up.
 pub(crate) struct Host {
     pub(crate) name: Arc<str>,
+    /// The text that it is known by to others: its name, unless it is a clone.
+    pub(crate) peer_id: Arc<str>,
     pub(crate) id: BrokerId,
     pub(crate) core: Option<Broker>,
     /// Counts the starts.
@@ -86,6 +92,10 @@ pub(crate) enum Happening {
     Connect { client: usize, life: u64 },
     /// A link has been up for long enough to be counted on.
     Counted,
+    /// A flapping link is cut or healed.
+    Flap { edge: usize, flap: Flap },
+    /// A client that has read nothing for a while reads on.
+    ReadOn { client: usize, stall: u64 },
 }
 
 impl Happening {
@@ -99,7 +109,9 @@ impl Happening {
             | Happening::Down { .. }
             | Happening::Ended { .. }
             | Happening::Dial { .. }
-            | Happening::Connect { .. } => true,
+            | Happening::Connect { .. }
+            | Happening::Flap { .. }
+            | Happening::ReadOn { .. } => true,
         }
     }
 }
@@ -112,6 +124,8 @@ pub struct World {
     queue: BTreeMap<(Time, u64), Happening>,
     /// Numbers happenings, so that those of one time have an order.
     scheduled: u64,
+    /// No more than so many happen; it is wrong if there would be more.
+    most_happenings: u64,
     /// How many happenings to come are work.
     work: usize,
     /// When something last happened that was more than an idle timer.
@@ -136,12 +150,22 @@ pub struct World {
     pub(crate) calm_crossings: u64,
     /// Links in the unions of the shortest paths, for the same publications.
     pub(crate) calm_union: u64,
+    /// Paths of the same publications, by their cost in percent of the least.
+    pub(crate) stretch: BTreeMap<u64, u64>,
     /// Links that one tree for all would have used for them.
     pub(crate) calm_tree: u64,
     /// Subscriptions whose wait ran out.
     pub(crate) partial: u64,
     /// Where something that is wanted is published, in the moment in which a subscription is answered.
     pub(crate) echoes: Option<Echoes>,
+    /// Brokers that went down because another one has their identity.
+    pub(crate) in_use: u64,
+    /// The most that any message has been delayed by a rule, in microseconds.
+    pub(crate) slowest: u64,
+    /// When the last link that is stalled goes on.
+    pub(crate) stalled_until: Time,
+    /// What is asked and what becomes of it, if that is noted down.
+    pub(crate) workload: Option<Workload>,
     trace: Option<Box<dyn Write>>,
     progress: Option<Box<dyn FnMut(Time, usize)>>,
     outputs: Vec<Output>,
@@ -168,9 +192,10 @@ impl World {
     /// Builds the brokers, all down; see [`World::start_all`].
     pub fn new(settings: Settings) -> World {
         let mut random = seeded(settings.seed, "world");
-        let host = |name: &String| Host {
+        let host = |(place, name): (usize, &String)| Host {
             name: name.as_str().into(),
-            id: BrokerId::of_peer(name),
+            peer_id: settings.brokers[settings.clones.get(&place).copied().unwrap_or(place)].as_str().into(),
+            id: BrokerId::of_peer(&settings.brokers[settings.clones.get(&place).copied().unwrap_or(place)]),
             core: None,
             life: 0,
             incarnation: 0,
@@ -181,7 +206,7 @@ impl World {
             waiting: BTreeSet::new(),
             wake: None,
         };
-        let mut hosts: Vec<Host> = settings.brokers.iter().map(host).collect();
+        let mut hosts: Vec<Host> = settings.brokers.iter().enumerate().map(host).collect();
         let link = &settings.link;
         let both = link.dial == crate::link::Dial::Both;
         let mut edge = |hosts: [usize; 2], dials: [bool; 2]| Edge {
@@ -192,6 +217,7 @@ impl World {
             dials,
             cut: false,
             counted: false,
+            rules: crate::rules::Rules::default(),
         };
         let mut edge = |hosts, dials| crate::probe::measured(link.measured, edge(hosts, dials));
         let mut edges: Vec<Edge> = settings.links.iter().map(|&hosts| edge(hosts, [true, both])).collect();
@@ -211,6 +237,7 @@ impl World {
             now: Time(0),
             queue: BTreeMap::new(),
             scheduled: 0,
+            most_happenings: u64::MAX,
             work: 0,
             active: Time(0),
             hosts,
@@ -229,9 +256,14 @@ impl World {
             calm_publications: 0,
             calm_crossings: 0,
             calm_union: 0,
+            stretch: BTreeMap::new(),
             calm_tree: 0,
             partial: 0,
             echoes: None,
+            in_use: 0,
+            slowest: 0,
+            stalled_until: Time(0),
+            workload: None,
             trace: None,
             progress: None,
             outputs: Vec::new(),
@@ -247,6 +279,26 @@ impl World {
     /// Calls this every few thousand happenings with the virtual time and the number of publications so far.
     pub fn set_progress(&mut self, progress: Box<dyn FnMut(Time, usize)>) {
         self.progress = Some(progress);
+    }
+
+    /// Notes down from now on what is asked and what becomes of each event.
+    pub(crate) fn record_workload(&mut self) {
+        self.workload = Some(Workload::default());
+    }
+
+    /// What has been noted down.
+    pub(crate) fn take_workload(&self) -> Workload {
+        self.workload.clone().unwrap_or_default()
+    }
+
+    /// For each client its broker.
+    pub(crate) fn homes(&self) -> Vec<usize> {
+        self.clients.iter().map(|client| client.host).collect()
+    }
+
+    /// Lets no more than so many things happen. A network that needs more does not come to rest, which is wrong.
+    pub fn set_most_happenings(&mut self, most: u64) {
+        self.most_happenings = most;
     }
 
     /// The virtual time.
@@ -316,6 +368,11 @@ impl World {
 
     /// The next thing happens, if anything is to come.
     fn step(&mut self) -> bool {
+        if self.scheduled > self.most_happenings {
+            self.complain(format!("more than {} things happen", self.most_happenings));
+            self.most_happenings = u64::MAX;
+            self.queue.clear();
+        }
         let Some(((at, number), happening)) = self.queue.pop_first() else { return false };
         self.now = at;
         self.oracle.tick();
@@ -339,6 +396,8 @@ impl World {
             Happening::Probe { connection, side } => self.on_probe(connection, side),
             Happening::Connect { client, life } => self.on_connect(client, life),
             Happening::Counted => self.count_links(),
+            Happening::Flap { edge, flap } => self.on_flap(edge, flap),
+            Happening::ReadOn { client, stall } => self.on_read_on(client, stall),
         }
         true
     }
@@ -427,6 +486,12 @@ impl World {
             self.trace = None;
             self.complain(format!("the trace cannot be written: {error}"));
         }
+    }
+
+    /// A line in the trace about a link.
+    pub(crate) fn trace_link(&mut self, link: usize, what: &dyn Debug) {
+        let [from, to] = self.edges[link].hosts;
+        self.trace(from, &(what, self.hosts[to].name.clone()));
     }
 
     /// Runs until a moment.

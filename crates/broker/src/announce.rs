@@ -214,6 +214,21 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_to_a_scope_that_was_given_up_is_not_kept() {
+        let (mut broker, b) = beside_b();
+        let a = broker.id();
+        let conjunction = Filter::parse("x = 1").expect("a filter").conjunctions()[0].clone();
+        let added = vec![AnnouncedFilter::of(&conjunction)];
+        let digest = crate::Digest::default().with(&added[0]);
+        let (version, scope_version) = (1, 1);
+        let interest =
+            crate::Interest { version, scope_version, whole: true, added, removed: Vec::new(), last: true, digest };
+        let payload = Payload::Interest(interest);
+        take(&mut broker, routed(b, a, RoutedBody::Data { epoch: 1, sequence: 1, payload }));
+        assert_eq!(broker.remote.count(b), 0);
+    }
+
+    #[test]
     fn who_asks_for_the_whole_again_and_again_gets_it_when_it_acknowledges() {
         let (mut broker, b) = beside_b();
         let a = broker.id();

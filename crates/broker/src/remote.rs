@@ -107,6 +107,10 @@ impl RemoteInterest {
 
 impl Broker {
     pub(crate) fn on_interest(&mut self, from: BrokerId, interest: Interest, out: &mut Vec<Output>) {
+        // The answer to a scope that was given up while it was under way: nobody would ever take it back.
+        if self.scope.is_nobody() {
+            return;
+        }
         let (version, scope_version) = (interest.version, interest.scope_version);
         match self.remote.apply(from, interest, self.config.filters_per_broker) {
             Taken::Part => return,

@@ -1,5 +1,6 @@
 //! The invariants of the network, each against the oracle, over fixed seeds.
 
+mod explore;
 mod faults;
 mod leaves;
 mod order;
@@ -39,6 +40,7 @@ fn network_with_leaves(shape: Shape, core: usize, uplinks: Vec<Vec<usize>>, seed
         brokers,
         links: topology.edges(&mut seeded(seed, "topology")).expect("good links"),
         uplinks: (core..).zip(uplinks).collect(),
+        clones: Default::default(),
         link,
         config: config(),
         seed,
