@@ -74,11 +74,6 @@ impl Broker {
         else {
             return;
         };
-        // A change of what has been forgotten since, with the scope that it was told for: the whole comes if a scope does.
-        let forgotten = !interest.whole && interest.scope_version != received.scope_version;
-        if self.scope.is_nobody() || forgotten {
-            return;
-        }
         let changes = match received.take(interest, limit, last_id) {
             Taken::Part => return,
             Taken::Step(changes) if received.right => changes,
