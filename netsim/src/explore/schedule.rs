@@ -61,6 +61,7 @@ fn link_settings(random: &mut Random) -> LinkSettings {
         bandwidth: [None, Some(200_000), Some(60_000)][random.random_range(0..3)],
         dial: [Dial::One, Dial::Both][random.random_range(0..2)],
         self_dials: random.random_bool(0.2),
+        ..LinkSettings::default()
     }
 }
 
