@@ -371,7 +371,7 @@ pub(crate) async fn watch(context: Shared) {
             let _ = tokio::task::spawn_blocking(move || members::store(&data_dir, &text)).await;
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK.mul_f64(rand::random_range(0.5..1.5))) => {}
+            () = tokio::time::sleep(LOOK.mul_f64(rand::random_range(0.5..1.5))) => {} // sleep: until the next look
             () = context.stopping.cancelled() => return,
         }
     }
