@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn less_is_told_and_no_more_comes_but_of_imperfect_merging() {
         let budget = Budget { filters: 10, false_interest: 0.1 };
-        let plan = Plan { subscriptions: 600, leaves: 4, events: 200, budget };
+        let plan = Plan { subscriptions: 100, leaves: 4, events: 200, budget };
         let report = measure(&Workload::Flights.open(1), &plan);
         assert_eq!(report.differences, [""; 0]);
         let [flooding, each, covering, merging, imperfect] = &report.ways[..] else { panic!("{report}") };
