@@ -154,9 +154,17 @@ async fn run<S: AsyncRead + AsyncWrite + Unpin>(context: &Shared, entry: &Arc<Cl
     tracing::info!(peer_id = %entry.peer_id, software = %entry.software, "client connected");
     let window = Arc::new(Semaphore::new(MAX_REQUESTS));
     let mut output = std::pin::pin!(write_all(entry, writer, &window));
+    let mut input = std::pin::pin!(read(context, entry, frames, &window));
     let end = tokio::select! {
-        end = read(context, entry, frames, &window) => end,
-        reason = &mut output => End::Gone(reason),
+        end = &mut input => end,
+        told = &mut output => match told {
+            Ok(()) => {
+                // Its last words are lost if the connection goes before the client has them, and then it closes the stream.
+                let _ = tokio::time::timeout(STEP, input).await;
+                End::Gone("it was told to go".into())
+            }
+            Err(reason) => End::Gone(reason),
+        },
     };
     match end {
         End::Gone(reason) => tracing::info!(reason, "client gone"),
@@ -278,25 +286,29 @@ fn status_json(mut status: NodeStatus, most: usize) -> String {
     }
 }
 
-/// Sends what waits for the client until the end; why it ends.
-async fn write_all<S: AsyncWrite>(entry: &ClientEntry, mut writer: WriteHalf<S>, window: &Semaphore) -> String {
+/// Sends what waits for the client until it has been told to go; the error says why it ends before.
+async fn write_all<S: AsyncWrite>(
+    entry: &ClientEntry,
+    mut writer: WriteHalf<S>,
+    window: &Semaphore,
+) -> Result<(), String> {
     loop {
         let batch = match entry.outbox.take().await {
             Ok(Some(batch)) => batch,
             Ok(None) => break,
             Err(error) => {
                 tracing::error!(%error, "something for this client cannot be encoded");
-                return error.to_string();
+                return Err(error.to_string());
             }
         };
         if let Err(error) = write_batch(&mut writer, &batch).await {
-            return error.to_string();
+            return Err(error.to_string());
         }
         window.add_permits(batch.answered);
     }
     // It is over either way.
     let _ = tokio::time::timeout(STEP, writer.shutdown()).await;
-    "it was told to go".into()
+    Ok(())
 }
 
 async fn write_batch<S: AsyncWrite>(writer: &mut WriteHalf<S>, batch: &Batch) -> std::io::Result<()> {
