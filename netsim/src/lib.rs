@@ -67,7 +67,7 @@ pub use scenario::{ClientPlan, ClonePlan, LeafPlan, Scenario, ScenarioError, Tim
 pub use step::Step;
 pub use tally::{Count, LinkTally};
 pub use topology::{Shape, Topology};
-pub use traffic::Traffic;
+pub use traffic::{Traffic, read_events};
 pub use world::{Settings, Unsettled, World};
 
 use rand::SeedableRng;

@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 use enroute_netsim::{Comparison, Explore, Explored, Report, Run, Scenario, ScenarioError};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -48,6 +49,14 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Run a scenario with real brokers, a process each: hands over to the program netsim-real beside this one, whose
+    /// options these are.
+    #[command(disable_help_flag = true)]
+    Real {
+        /// The scenario, in TOML, and options; --help lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        arguments: Vec<OsString>,
+    },
     /// Run random schedules with all kinds of faults, and check every invariant. What fails is cut down and written out as a
     /// scenario. Exit code 0: nothing failed; 1: something did; 2: it cannot be run.
     Explore {
@@ -84,10 +93,16 @@ enum Failure {
     Write { path: PathBuf, error: std::io::Error },
     #[error("{0}")]
     Explore(ScenarioError),
+    #[error("{}: {error}; `cargo build -p enroute-netsim-real -p enroute-cli` makes it and the brokers' program", path.display())]
+    Real { path: PathBuf, error: std::io::Error },
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
+        Command::Real { arguments } => match real(&arguments) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Run { file, seed, json, trace, html } => run(file, seed, trace, html).map(|report| {
             print(&report, json);
             report.is_good()
@@ -110,6 +125,16 @@ fn main() -> ExitCode {
             eprintln!("netsim: {failure}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Runs the program that knows sockets, which this one does not, and takes over its exit code.
+fn real(arguments: &[OsString]) -> Result<ExitCode, Failure> {
+    let name = format!("netsim-real{}", std::env::consts::EXE_SUFFIX);
+    let path = std::env::current_exe().map(|own| own.with_file_name(&name)).unwrap_or_else(|_| name.into());
+    match std::process::Command::new(&path).args(arguments).status() {
+        Ok(status) => Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2))),
+        Err(error) => Err(Failure::Real { path, error }),
     }
 }
 

@@ -107,7 +107,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Adds what another one counts.
-    pub(crate) fn add(&mut self, other: &Verdict) {
+    pub fn add(&mut self, other: &Verdict) {
         self.expected += other.expected;
         self.received += other.received;
         self.optional += other.optional;

@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Everything counted in a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
+    /// Whether real brokers have run, in real time. What only the simulator can count is left at nothing then.
+    pub real: bool,
     /// Of the scenario.
     pub name: String,
     /// Everything random came from this.
     pub seed: u64,
     /// How many there are.
     pub brokers: usize,
-    /// The virtual time at the end, in microseconds.
+    /// The time at the end, virtual unless `real`, in microseconds.
     pub virtual_time_us: u64,
     /// Publications that were asked for.
     pub publications: usize,
@@ -61,7 +63,7 @@ pub struct Report {
 }
 
 /// A client's line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClientLine {
     /// Its name.
     pub client: String,
@@ -128,6 +130,7 @@ impl Report {
         });
         let links = world.edges.iter().zip(&world.tally.links).filter(|(edge, _)| !edge.is_loop());
         Report {
+            real: false,
             name: name.to_owned(),
             seed,
             brokers: world.hosts.len(),
@@ -179,7 +182,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let links = self.links.len();
         writeln!(f, "{}: {} brokers, {links} links, seed {}", self.name, self.brokers, self.seed)?;
-        writeln!(f, "{:.3} s of virtual time", self.virtual_time_us as f64 / 1e6)?;
+        let time = if self.real { "real processes" } else { "virtual time" };
+        writeln!(f, "{:.3} s of {time}", self.virtual_time_us as f64 / 1e6)?;
         for settle in &self.settles {
             writeln!(f, "  step {} settled after {:.3} s", settle.step, settle.took_us as f64 / 1e6)?;
         }
@@ -224,11 +228,13 @@ impl Report {
         writeln!(f, "\nevents crossed links {} times ({} bytes)", self.events.messages, self.events.bytes)?;
         let [events, crossed] = [self.calm_publications, self.calm_crossings];
         let [shortest, tree] = [self.calm_shortest, self.calm_shared_tree];
-        writeln!(
-            f,
-            "  {events} of settled times: {crossed}; the shortest paths have {shortest}, one shared tree {tree}"
-        )?;
-        writeln!(f, "  flooding would have crossed {} times", self.flooding)?;
+        if !self.real {
+            writeln!(
+                f,
+                "  {events} of settled times: {crossed}; the shortest paths have {shortest}, one shared tree {tree}"
+            )?;
+            writeln!(f, "  flooding would have crossed {} times", self.flooding)?;
+        }
         let head = ["link", "there", "back", "useless", "event bytes", "control", "control bytes"];
         let cells = |line: &LinkLine| {
             let LinkTally { events, useless, event_bytes, control } = line.tally;

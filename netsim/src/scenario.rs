@@ -76,6 +76,8 @@ pub struct Times {
     pub coalesce_ms: Option<u64>,
     pub resend_ms: Option<u64>,
     pub resend_max_ms: Option<u64>,
+    /// Between signs of life of real brokers, which virtual time does without.
+    pub keep_alive_ms: Option<u64>,
 }
 
 impl Times {

@@ -102,7 +102,7 @@ pub(crate) fn read_event(line: &str) -> Result<Event, ScenarioError> {
 ///
 /// # Errors
 /// If the file cannot be read or a line is no event.
-pub(crate) fn read_events(path: &Path) -> Result<Vec<Event>, ScenarioError> {
+pub fn read_events(path: &Path) -> Result<Vec<Event>, ScenarioError> {
     let failed = |line: usize, reason: String| ScenarioError::Events { path: path.to_owned(), line, reason };
     let file = File::open(path).map_err(|error| failed(0, error.to_string()))?;
     let zipped = path.extension().is_some_and(|extension| extension == "gz");

@@ -7,4 +7,5 @@ mod leaves;
 mod mesh;
 mod network;
 mod program;
+mod real;
 mod six;
