@@ -93,7 +93,7 @@ enum Failure {
     Write { path: PathBuf, error: std::io::Error },
     #[error("{0}")]
     Explore(ScenarioError),
-    #[error("{}: {error}; `cargo build -p enroute-netsim-real -p enroute-cli` makes it and the brokers' program", path.display())]
+    #[error("{}: {error}; `cargo build -p enroute-real -p enroute-cli` makes it and the brokers' program", path.display())]
     Real { path: PathBuf, error: std::io::Error },
 }
 

@@ -5,7 +5,7 @@ use crate::files::Scratch;
 use enroute_client::{Builder, Client, Delivery};
 use enroute_filter::{Event, Filter, ValueRef};
 use enroute_netsim::{ClientLine, Dial, Report, Run, Scenario, Step};
-use enroute_netsim_real::{Network, Plans, Settings, Wire, run};
+use enroute_real::{Network, Plans, Settings, Wire, run};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use enroute_netsim::{Report, Scenario};
-use enroute_netsim_real::{RealError, Settings, beside, run};
+use enroute_real::{RealError, Settings, beside, run};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
