@@ -87,7 +87,10 @@ fn build(keypair: Keypair) -> Result<Swarm<Behaviour>, String> {
     let builder = builder
         .with_behaviour(|keypair| Behaviour {
             streams: libp2p_stream::Behaviour::new(),
-            identify: identify::Behaviour::new(identify::Config::new("/enroute/1".into(), keypair.public())),
+            // Without its cache a lost broker is dialled at the address that was given, and at no other that it told of.
+            identify: identify::Behaviour::new(
+                identify::Config::new("/enroute/1".into(), keypair.public()).with_cache_size(0),
+            ),
             ping: ping::Behaviour::new(ping::Config::new()),
         })
         .map_err(|error| error.to_string())?;

@@ -52,7 +52,11 @@ pub(crate) fn build(keypair: Keypair) -> Result<Swarm<Behaviour>, NodeError> {
             Ok(Behaviour {
                 streams: libp2p_stream::Behaviour::new(),
                 identify: identify::Behaviour::new(
-                    identify::Config::new("/enroute/1".into(), keypair.public()).with_agent_version(software),
+                    // Without its cache nobody is dialled at an address that a connection told of: opening a stream over one that is just
+                    // gone would else dial by itself, around the configured address and whatever stands there.
+                    identify::Config::new("/enroute/1".into(), keypair.public())
+                        .with_agent_version(software)
+                        .with_cache_size(0),
                 ),
                 ping: ping::Behaviour::new(ping::Config::new()),
                 limits: connection_limits::Behaviour::new(limits),
