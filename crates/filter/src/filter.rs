@@ -177,12 +177,18 @@ impl<'a> Union<'a> {
 }
 
 /// Adds a conjunction to ones that can neither absorb nor merge with each other, so that this holds again.
+///
+/// What can merge does, even where one absorbs the other: absorbing decides single strings by the patterns of the other, and
+/// would take the string at the end of an interval out of it or not, by what else its conjunction says.
 fn insert(kept: &mut Vec<Conjunction>, mut new: Conjunction) {
+    let absorbs = |one: &Conjunction, other: &Conjunction| {
+        one.covers(other) && Conjunction::union(&[one, other]).is_none_or(|both| both == *one)
+    };
     loop {
-        if kept.iter().any(|old| old.covers(&new)) {
+        if kept.iter().any(|old| absorbs(old, &new)) {
             return;
         }
-        kept.retain(|old| !new.covers(old));
+        kept.retain(|old| !absorbs(&new, old));
         let merged = kept.iter().enumerate().find_map(|(index, old)| Some((index, Conjunction::union(&[old, &new])?)));
         match merged {
             Some((index, merged)) => {
