@@ -1,8 +1,8 @@
 //! Codes for the strings that operands of equality and sets name, and for the numbers of sets, slot by slot from 1 on.
 
+use super::pages::Pages;
 use super::table::Table;
 use std::hash::BuildHasher;
-use std::mem::size_of;
 
 /// The code of what no operand of the slot names.
 pub(super) const UNKNOWN: u32 = u32::MAX;
@@ -26,13 +26,12 @@ pub(super) struct Dictionary {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Codes {
     /// By code, less 1: the hash of the string and how to tell it from others of that hash is the dictionary's matter.
-    hashes: Vec<u64>,
-    vacant: Vec<u32>,
+    hashes: Pages<u64>,
 }
 
 impl Codes {
     pub(super) fn memory_usage(&self) -> usize {
-        self.hashes.capacity() * size_of::<u64>() + self.vacant.capacity() * size_of::<u32>()
+        self.hashes.memory_usage()
     }
 }
 
@@ -57,11 +56,7 @@ impl Dictionary {
             word.users += 1;
             return word.code;
         }
-        let code = codes.vacant.pop().unwrap_or_else(|| {
-            codes.hashes.push(0);
-            codes.hashes.len() as u32
-        });
-        codes.hashes[code as usize - 1] = hash;
+        let code = codes.hashes.insert(hash) + 1;
         let hasher = &self.hasher;
         self.words.insert(hash, Word { slot, code, users: 1, text: text.into() }, |word| {
             super::table::hash_number(hasher.hash_one(&*word.text), u64::from(word.slot))
@@ -71,13 +66,13 @@ impl Dictionary {
 
     /// One use less of the string with this code.
     pub(super) fn release(&mut self, slot: u32, code: u32, codes: &mut Codes) {
-        let hash = codes.hashes[code as usize - 1];
+        let hash = codes.hashes[code - 1];
         let same = |word: &Word| word.slot == slot && word.code == code;
         let word = self.words.find_mut(hash, same).expect("a code in use has a string");
         word.users -= 1;
         if word.users == 0 {
             self.words.remove(hash, same);
-            codes.vacant.push(code);
+            codes.hashes.vacate(code - 1);
         }
     }
 

@@ -9,7 +9,8 @@ const PAGE: usize = 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Pages<T> {
     pages: Vec<Vec<T>>,
-    vacant: Vec<u32>,
+    /// In pages too; all but the last are full.
+    vacant: Vec<Vec<u32>>,
 }
 
 impl<T> Default for Pages<T> {
@@ -21,22 +22,19 @@ impl<T> Default for Pages<T> {
 impl<T> Pages<T> {
     /// Keeps a value; says its number.
     pub(super) fn insert(&mut self, value: T) -> u32 {
-        if let Some(number) = self.vacant.pop() {
+        if let Some(number) = self.vacant.last_mut().and_then(Vec::pop) {
+            self.vacant.pop_if(|page| page.is_empty());
             self[number] = value;
             return number;
         }
-        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
-            // The first page grows as it is filled, so that a small engine is small.
-            self.pages.push(if self.pages.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
-        }
+        push(&mut self.pages, value);
         let page = self.pages.len() - 1;
-        self.pages[page].push(value);
         u32::try_from(page * PAGE + self.pages[page].len() - 1).expect("fewer than 2^32 values fit into memory")
     }
 
     /// Gives a number back; what stands there is of no use any more.
     pub(super) fn vacate(&mut self, number: u32) {
-        self.vacant.push(number);
+        push(&mut self.vacant, number);
     }
 
     /// Every number is smaller.
@@ -51,9 +49,22 @@ impl<T> Pages<T> {
 
     /// Bytes of the pages, without what the values own.
     pub(super) fn memory_usage(&self) -> usize {
-        let values: usize = self.pages.iter().map(|page| page.capacity() * size_of::<T>()).sum();
-        values + self.pages.capacity() * size_of::<Vec<T>>() + self.vacant.capacity() * size_of::<u32>()
+        memory_usage(&self.pages) + memory_usage(&self.vacant)
     }
+}
+
+/// Appends a value to the last page, or to a new one if that is full.
+fn push<T>(pages: &mut Vec<Vec<T>>, value: T) {
+    if pages.last().is_none_or(|page| page.len() == PAGE) {
+        // The first page grows as it is filled, so that a small engine is small.
+        pages.push(if pages.is_empty() { Vec::new() } else { Vec::with_capacity(PAGE) });
+    }
+    pages.last_mut().expect("there is one now").push(value);
+}
+
+fn memory_usage<T>(pages: &Vec<Vec<T>>) -> usize {
+    let values: usize = pages.iter().map(|page| page.capacity() * size_of::<T>()).sum();
+    values + pages.capacity() * size_of::<Vec<T>>()
 }
 
 impl<T> Index<u32> for Pages<T> {

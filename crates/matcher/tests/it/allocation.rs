@@ -15,28 +15,30 @@ struct Counting;
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
+    static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-fn count(change: isize) {
-    HELD.set(HELD.get() + change);
+fn count(asked: usize, returned: usize) {
+    HELD.set(HELD.get() + asked as isize - returned as isize);
+    ASKED.set(ASKED.get() + asked);
 }
 
 // SAFETY: see the module.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
+        count(layout.size(), 0);
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
+        count(layout.size(), 0);
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
+        count(0, layout.size());
         unsafe { System.dealloc(memory, layout) }
     }
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
+        count(size, layout.size());
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -46,13 +48,19 @@ pub(crate) fn held() -> isize {
     HELD.get()
 }
 
+/// The bytes that this thread has asked for so far, whether or not they were given back.
+pub(crate) fn asked() -> usize {
+    ASKED.get()
+}
+
 #[test]
 fn it_counts() {
-    let before = held();
+    let (before, asked_before) = (held(), asked());
     let mut bytes = vec![1_u8; 1_000];
     assert_eq!(held() - before, 1_000);
     bytes.reserve_exact(3_000);
     assert_eq!(held() - before, 4_000);
+    assert_eq!(asked() - asked_before, 5_000);
     drop(bytes);
     assert_eq!(held(), before);
 }

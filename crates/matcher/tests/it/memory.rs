@@ -1,6 +1,6 @@
 //! What an engine takes, as an allocator counts it: next to nothing when it is empty, and no more for having been used long.
 
-use crate::allocation::held;
+use crate::allocation::{asked, held};
 use crate::chance::{Random, seed};
 use crate::workloads::{BOXES, QUOTES, Workload, ZIPF};
 use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
@@ -8,6 +8,8 @@ use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
 /// What an empty engine may take, itself included.
 const EMPTY: usize = 4096;
 const SUBSCRIPTIONS: usize = 8_000;
+/// The most that one update may ask for. What memory costs when it is touched first is most of what makes an update slow.
+const AT_ONCE: usize = 256 << 10;
 /// In a turn as many subscriptions are replaced as there are. The first turns may still bring the peak.
 const FIRST_TURNS: usize = 4;
 const TURNS: usize = 16;
@@ -92,6 +94,30 @@ fn stays_level(workload: Workload) {
     let [left, said] = churn.taken_and_said();
     assert!(size_of::<Enindex>() + left <= EMPTY, "{left} bytes are left when all is removed");
     assert_eq!(left, said);
+}
+
+/// Builds an engine large enough for all that grows to grow, and takes it down again.
+fn asks_for_little_at_once(workload: Workload) {
+    let seed = seed(4);
+    let mut churn = Churn::new(workload, seed);
+    for number in 0..5 * SUBSCRIPTIONS {
+        let (id, filter) = (SubscriptionId(number as u64), (churn.workload.filter)(&mut churn.random));
+        let before = asked();
+        assert!(churn.engine.insert(id, Owner(0), &filter));
+        assert!(asked() - before <= AT_ONCE, "seed {seed}: insert {number} asks for {}", asked() - before);
+    }
+    for number in 0..5 * SUBSCRIPTIONS {
+        let before = asked();
+        assert!(churn.engine.remove(SubscriptionId(number as u64)));
+        assert!(asked() - before <= AT_ONCE, "seed {seed}: removal {number} asks for {}", asked() - before);
+    }
+}
+
+#[test]
+fn no_update_asks_for_much_at_once() {
+    for workload in [ZIPF, QUOTES, BOXES] {
+        asks_for_little_at_once(workload);
+    }
 }
 
 #[test]
