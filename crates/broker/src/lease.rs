@@ -67,6 +67,10 @@ impl Others {
 
 impl Broker {
     pub(crate) fn on_interest_of_others(&mut self, link: LinkId, interest: Interest, out: &mut Vec<Output>) {
+        // Not acknowledged either: the parent forgets that step when it hears of the scope, and counts anew.
+        if self.scope.is_forgotten(interest.scope_version) {
+            return;
+        }
         let step = interest.version;
         // What stands for too much to be told is one filter itself.
         let limit = self.config.leaf_table.max(1) as usize;

@@ -19,6 +19,9 @@ const REST: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 struct Table {
     interest: Received,
+    /// Whether it has been asked for the whole, which has not come.
+    asked: bool,
+    /// Wholes that did not come out right, one after the other.
     failures: u32,
 }
 
@@ -107,16 +110,17 @@ impl RemoteInterest {
 
 impl Broker {
     pub(crate) fn on_interest(&mut self, from: BrokerId, interest: Interest, out: &mut Vec<Output>) {
-        // The answer to a scope that was given up while it was under way: nobody would ever take it back.
-        if self.scope.is_nobody() {
+        // The answer to a scope that was given up while it was under way: nobody would ever take it back, and it may build on what
+        // is forgotten.
+        if self.scope.is_nobody() || self.scope.is_forgotten(interest.scope_version) {
             return;
         }
-        let (version, scope_version) = (interest.version, interest.scope_version);
+        let (version, scope_version, whole) = (interest.version, interest.scope_version, interest.whole);
         match self.remote.apply(from, interest, self.config.filters_per_broker) {
             Taken::Part => return,
             Taken::Step(changes) => {
                 self.beyond_interest_changed(&changes, out);
-                self.check_digest(from, version, scope_version, out);
+                self.check_digest(from, version, scope_version, whole, out);
             }
             Taken::TooMany => {
                 let what = format!("an interest of more than {} filters", self.config.filters_per_broker);
@@ -134,15 +138,20 @@ impl Broker {
     }
 
     /// The origin arbitrates: if the digest is wrong it is asked for the whole, and after two that came out wrong both rest.
-    fn check_digest(&mut self, from: BrokerId, version: u64, scope_version: u64, out: &mut Vec<Output>) {
+    fn check_digest(&mut self, from: BrokerId, version: u64, scope_version: u64, whole: bool, out: &mut Vec<Output>) {
         let Some(table) = self.remote.tables.get_mut(&from) else { return };
         if table.interest.right {
-            table.failures = 0;
+            (table.asked, table.failures) = (false, 0);
             self.timers.set(Timer::Resync(from), None);
             return;
         }
-        table.failures += 1;
-        if table.failures <= FULL_SYNCS {
+        // Changes that were under way before the whole that it has been asked for cannot come out right.
+        if table.asked && !whole {
+            return;
+        }
+        table.failures += u32::from(whole);
+        if table.failures < FULL_SYNCS {
+            table.asked = true;
             self.tell(from, Payload::Resync { version }, out);
         } else {
             out.push(Output::Notice(Notice::DigestMismatch { broker: from }));
@@ -161,7 +170,7 @@ impl Broker {
             let changes = Changes { added: vec![(everything, id)], removed: Vec::new() };
             self.beyond_interest_changed(&changes, out);
         }
-        self.remote.tables.insert(from, Table { interest, failures: FULL_SYNCS });
+        self.remote.tables.insert(from, Table { interest, asked: false, failures: FULL_SYNCS });
         self.timers.start(Timer::Resync(from), self.now + REST);
     }
 
@@ -180,5 +189,102 @@ impl Broker {
         if rested || (!answered && self.topology.route(from).is_some()) {
             self.tell(from, Payload::Resync { version: 0 }, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClientId, Command, Config, Digest, Identity, Input, RequestId, Time};
+
+    /// What a broker is given by another, which need not be one that it knows.
+    struct Holder {
+        broker: Broker,
+        other: BrokerId,
+        out: Vec<Output>,
+    }
+
+    impl Holder {
+        /// Its first scope is `anything`, in version 1.
+        fn new() -> Holder {
+            let identity = Identity {
+                id: BrokerId::of_peer("a"),
+                peer_id: "a".into(),
+                incarnation: 1,
+                start_nonce: 1,
+                addresses: Vec::new(),
+            };
+            let broker = Broker::new(identity, Config::default(), Time(0));
+            let mut holder = Holder { broker, other: BrokerId::of_peer("b"), out: Vec::new() };
+            holder.advertise("all", true);
+            assert_eq!(holder.broker.scope.version(), 1);
+            holder
+        }
+
+        fn advertise(&mut self, name: &str, does: bool) {
+            let name = name.into();
+            let command = match does {
+                true => Command::Advertise { name, filter: Filter::always() },
+                false => Command::Unadvertise { name },
+            };
+            let (client, request) = (ClientId(1), RequestId(1));
+            self.broker.handle(Input::Command { client, request, command }, Time(0), &mut self.out);
+        }
+
+        /// Takes a step that adds one filter, and says for how many wholes the other broker has been asked since.
+        fn take(&mut self, scope_version: u64, whole: bool, filter: &str, digest: Option<Digest>) -> usize {
+            let conjunction = Filter::parse(filter).expect("a filter").conjunctions()[0].clone();
+            let added = vec![AnnouncedFilter::of(&conjunction)];
+            let digest = digest.unwrap_or_else(|| Digest::default().with(&added[0]));
+            let before = self.asked();
+            let step = Interest { version: 1, scope_version, whole, added, removed: vec![], last: true, digest };
+            self.broker.on_interest(self.other, step, &mut self.out);
+            self.asked() - before
+        }
+
+        fn asked(&self) -> usize {
+            self.broker.channels.get(&self.other).map_or(0, |channel| channel.unacknowledged())
+        }
+
+        fn gives_notice(&self) -> bool {
+            self.out.iter().any(|output| matches!(output, Output::Notice(Notice::DigestMismatch { .. })))
+        }
+    }
+
+    #[test]
+    fn what_was_under_way_of_a_scope_that_is_forgotten_says_nothing() {
+        let mut holder = Holder::new();
+        assert_eq!(holder.take(1, true, "x = 1", None), 0);
+        holder.advertise("all", false);
+        let narrowing = holder.broker.config.narrowing;
+        holder.broker.handle(Input::Timer, Time(0) + narrowing, &mut holder.out);
+        holder.advertise("all", true);
+        assert_eq!((holder.broker.scope.version(), holder.broker.remote.count(holder.other)), (3, 0));
+        for filter in ["x = 2", "x = 3", "x = 4", "x = 5"] {
+            assert_eq!(holder.take(1, false, filter, Some(Digest(7))), 0);
+            assert_eq!(holder.take(1, true, filter, None), 0);
+        }
+        assert_eq!(holder.broker.remote.count(holder.other), 0);
+        assert_eq!(holder.take(3, true, "x = 2", None), 0);
+        assert!(holder.broker.remote.answered(holder.other, 3) && !holder.gives_notice());
+    }
+
+    #[test]
+    fn both_rest_after_two_wholes_that_do_not_come_out_right_whatever_changes_are_under_way() {
+        let wrong = Some(Digest(7));
+        let mut holder = Holder::new();
+        assert_eq!(holder.take(1, true, "x = 1", None), 0);
+        assert_eq!(holder.take(1, false, "x = 2", wrong), 1);
+        for filter in ["x = 3", "x = 4", "x = 5"] {
+            assert_eq!(holder.take(1, false, filter, wrong), 0);
+        }
+        assert!(!holder.gives_notice());
+        assert_eq!(holder.take(1, true, "x = 1", wrong), 1);
+        assert_eq!(holder.take(1, false, "x = 2", wrong), 0);
+        assert!(!holder.gives_notice());
+        assert_eq!(holder.take(1, true, "x = 1", wrong), 0);
+        assert!(holder.gives_notice());
+        // What is taken for everything meanwhile is an answer.
+        assert!(holder.broker.remote.answered(holder.other, 1));
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct OwnScope {
     /// What is told.
     told: Scope,
     sequence: u64,
+    /// The sequence of the last scope with which all was forgotten that others want, as nobody published any more.
+    forgotten_with: u64,
 }
 
 impl OwnScope {
@@ -49,6 +51,12 @@ impl OwnScope {
     /// Whether somebody publishes.
     pub(crate) fn is_nobody(&self) -> bool {
         self.told == Scope::Nobody
+    }
+
+    /// Whether what others want of a version of the scope has been forgotten since. What is still under way of that, wholes and
+    /// changes, says nothing any more: a scope that came later is answered with a whole of its own.
+    pub(crate) fn is_forgotten(&self, version: u64) -> bool {
+        version < self.forgotten_with
     }
 
     /// The scope that is told.
@@ -179,6 +187,7 @@ impl Broker {
         let record = Arc::new(ScopeRecord { origin: self.identity.id, version, scope });
         self.topology.accept_scope(record.clone());
         if self.scope.is_nobody() {
+            self.scope.forgotten_with = self.scope.sequence;
             self.remote.clear();
             self.uplink.iter_mut().for_each(|uplink| uplink.others.clear());
             self.quench_anew(out);

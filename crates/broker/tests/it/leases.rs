@@ -107,6 +107,32 @@ fn a_lease_ends_with_what_it_was_given_for() {
     assert_eq!(interested(&mut world, leaf, 1), Interested::Unknown);
 }
 
+/// When the last publisher is gone a leaf forgets what others want. A change of it that was on its way then says nothing, also not
+/// when somebody publishes again; but what answers the present scope must come out right.
+#[test]
+fn a_leaf_that_has_fallen_silent_takes_no_changes_of_what_it_has_forgotten() {
+    let change = |version, scope_version| {
+        let digest = Digest(1);
+        LeafMessage::Interest(Interest { whole: false, digest, ..whole(version, scope_version, &["x = 3"]) })
+    };
+    let (mut world, leaf) = leased();
+    world.input(leaf, Input::ClientDisconnected { client: ClientId(1) });
+    world.transcript = Some(Vec::new());
+    let narrowing = world.config.narrowing;
+    world.advance(narrowing + Duration::from_secs(1));
+    let said = world.transcript.take().unwrap_or_default().join("\n");
+    assert!(said.contains("scope 2: nobody"), "{said}");
+    assert_eq!(says(&mut world, leaf, change(2, 1)), "");
+    world.publish(leaf, 2, event("x", 1));
+    assert_eq!(says(&mut world, leaf, change(3, 1)), "");
+    assert_eq!(says(&mut world, leaf, LeafMessage::Interest(whole(4, 1, &["x = 4"]))), "");
+    assert_eq!(world.status(leaf).uplink.expect("a leaf broker").interest, 0);
+    let again = says(&mut world, leaf, LeafMessage::Interest(whole(1, 3, &["x = 2"])));
+    assert!(again.contains("interest 1 is held"), "{again}");
+    let wrong = says(&mut world, leaf, change(2, 3));
+    assert!(wrong.contains("closes the link") && wrong.contains("violation"), "{wrong}");
+}
+
 /// Without a lease what a leaf holds says nothing: what has waited long enough goes up, wanted or not.
 #[test]
 fn without_a_lease_nothing_is_held_back() {
