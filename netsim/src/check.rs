@@ -28,8 +28,12 @@ impl World {
         for (&host, status) in &statuses {
             let name = self.hosts[host].name.clone();
             // A broker where nobody publishes is told nothing, and its view does not matter.
-            // Nor has a leaf without a path to the core one.
-            let incomplete = !status.complete && status.scope != NOBODY && self.reaches_core(host);
+            // A leaf without a path to the core cannot know what is wanted beyond, and must say so.
+            let reaches_core = self.reaches_core(host);
+            let incomplete = !status.complete && status.scope != NOBODY && reaches_core;
+            if status.complete && status.scope != NOBODY && !reaches_core {
+                complaints.push(format!("{name} says that its view is complete, and has no path to the core"));
+            }
             if status.starting || incomplete || status.waiting_publications > 0 || status.parked_events > 0 {
                 complaints.push(format!(
                     "settled, but broker {name} is starting ({}), not complete ({}), holds publications ({}) or events ({})",
@@ -215,7 +219,7 @@ impl World {
     }
 }
 
-/// A status without what differs between two networks that are the same: lives, counts, numbers of links.
+/// A status without what differs between two networks that are the same: lives, counts, numbers of links, events.
 fn plain(mut status: Status) -> Status {
     status.incarnation = 0;
     status.complete |= status.scope == NOBODY;
@@ -245,6 +249,8 @@ fn plain(mut status: Status) -> Status {
             control_received: 0,
             events_sent: 0,
             events_received: 0,
+            // No table: what leaves without an uplink have published, of which there is nothing in a fresh build.
+            kept_events: 0,
             ..std::mem::take(uplink)
         };
     }

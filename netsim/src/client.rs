@@ -324,6 +324,7 @@ impl World {
             (Answer::Withdrawal { client, name }, Reply::Withdrawn) => self.oracle.withdrawn(*client, name),
             (Answer::Publication { number, host, allowed: true }, Reply::Published(receipt)) => {
                 self.oracle.answered(*number, *receipt, self.now);
+                self.check_published(*host, receipt.id);
                 if let Some(workload) = &mut self.workload {
                     workload.answered(receipt.id, *host);
                 }

@@ -204,8 +204,31 @@ impl World {
         let Some(core) = &self.hosts[host].core else { return };
         let waiting: BTreeSet<EventId> = core.waiting_to_go_up().collect();
         let before = std::mem::replace(&mut self.hosts[host].waiting, waiting);
-        for &id in before.difference(&self.hosts[host].waiting) {
+        let gone: Vec<EventId> = before.difference(&self.hosts[host].waiting).copied().collect();
+        for &id in &gone {
             self.oracle.wait_ended(id, self.now);
+        }
+        if !gone.is_empty() && self.is_cut_off(host) {
+            let name = self.hosts[host].name.clone();
+            self.complain(format!("{name} has no uplink, and does not keep {gone:?} any more"));
+        }
+    }
+
+    /// Whether a leaf has no connection to an uplink: all that is published there is kept, and nothing of it is given up.
+    fn is_cut_off(&self, host: usize) -> bool {
+        self.is_leaf(host)
+            && !self.connections.values().any(|connection| {
+                let edge = &self.edges[connection.edge];
+                edge.uplink && edge.hosts[0] == host && connection.ends[0].standing == Standing::Up
+            })
+    }
+
+    /// An event has been published at a broker: a leaf without an uplink keeps it for the next one.
+    pub(crate) fn check_published(&mut self, host: usize, id: EventId) {
+        let Some(core) = &self.hosts[host].core else { return };
+        if self.is_cut_off(host) && !core.waiting_to_go_up().any(|kept| kept == id) {
+            let name = self.hosts[host].name.clone();
+            self.complain(format!("{name} has no uplink, and does not keep {id}, which was published there"));
         }
     }
 

@@ -156,6 +156,8 @@ fn compare(file: &Path, seed: Option<u64>) -> Result<Comparison, Failure> {
 }
 
 fn explore(explore: &Explore, out: &Path) -> Result<Explored, Failure> {
+    // Before all the work, not after it.
+    std::fs::create_dir_all(out).map_err(|error| Failure::Write { path: out.to_owned(), error })?;
     let is_terminal = std::io::stderr().is_terminal();
     let explored = explore.run(|done, failed| {
         if is_terminal {
