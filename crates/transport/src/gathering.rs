@@ -77,6 +77,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
         if this.outgoing.is_empty() && bytes.len() >= LITTLE {
             this.outgoing.reserve(MUCH);
         }
+        // Whoever takes it little by little, and never all, would else make it grow without an end.
+        this.outgoing.drain(..std::mem::take(&mut this.written));
         this.outgoing.extend_from_slice(bytes);
         this.is_fresh = true;
         Poll::Ready(Ok(bytes.len()))
@@ -230,6 +232,48 @@ mod tests {
         stream.stream.at_most = 1_000;
         while !flush(&mut stream) {}
         assert!(stream.stream.written == frame.repeat(taken));
+    }
+
+    #[test]
+    fn a_stream_that_never_takes_all_makes_nothing_grow() {
+        let mut stream = Gathering::new(Stepwise::default());
+        let (waker, sent) = (noop_waker(), pattern(1_000_000));
+        let context = &mut Context::from_waker(&waker);
+        assert!(Pin::new(&mut stream).poll_write(context, &sent[..40_000]).is_ready());
+        for frame in sent[40_000..].chunks(1_000) {
+            stream.stream.room = 1_000;
+            assert!(Pin::new(&mut stream).poll_flush(context).is_pending());
+            assert!(Pin::new(&mut stream).poll_flush(context).is_pending());
+            assert!(Pin::new(&mut stream).poll_write(context, frame).is_ready());
+            assert!(stream.outgoing.len() <= MUCH, "{}", stream.outgoing.len());
+        }
+        stream.stream.room = usize::MAX;
+        while Pin::new(&mut stream).poll_flush(context).is_pending() {}
+        assert!(stream.stream.written == sent);
+    }
+
+    /// Takes what there is room for.
+    #[derive(Default)]
+    struct Stepwise {
+        written: Vec<u8>,
+        room: usize,
+    }
+
+    impl AsyncWrite for Stepwise {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            let count = bytes.len().min(self.room);
+            self.room -= count;
+            self.written.extend_from_slice(&bytes[..count]);
+            if count == 0 { Poll::Pending } else { Poll::Ready(Ok(count)) }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
     }
 
     #[test]
