@@ -238,7 +238,11 @@ impl<S: AsyncWrite> Output<S> {
                 match progress {
                     Progress::Done => break,
                     Progress::Enough => {}
-                    Progress::NoRoom => pending.room().await,
+                    // The broker may answer only when deliveries that wait there are gone.
+                    Progress::NoRoom => tokio::select! {
+                        () = pending.room() => {}
+                        deliveries = inbox.grant() => self.put(&ClientFrame::Credit { deliveries })?,
+                    },
                     Progress::Close(done) => {
                         self.closing = Some(done);
                         return Ok(());

@@ -27,3 +27,6 @@ pub use enroute_wire::SlowSubscriber;
 pub use error::ClientError;
 pub use keeper::{Notice, Options};
 pub use status::{ClientStatus, LinkQueueStatus, LinkReason, MemberStatus, NodeStatus, PeerStatus, RefusedStatus};
+
+#[cfg(test)]
+mod tests;
