@@ -3,7 +3,7 @@
 //! A client sits on its broker's machine, so that asking and hearing takes no time. When its broker comes back from a crash
 //! it connects again and places again all that it wants, under the same names.
 
-use crate::oracle::Verdict;
+use crate::book::Verdict;
 use crate::workload::Asked;
 use crate::world::{Happening, World};
 use enroute_broker::{ClientId, Command, Delivery, Input, Refusal, Reply, RequestId};
@@ -88,7 +88,7 @@ impl World {
             dropped: 0,
             away: false,
         });
-        self.oracle.add_client();
+        self.oracle.book.add_client();
         self.on_connect(client, self.hosts[host].life);
         client
     }
@@ -115,14 +115,12 @@ impl World {
 
     /// What has been judged of a client's deliveries; see [`World::settle`].
     pub fn verdict(&self, client: usize) -> Verdict {
-        self.oracle.verdicts[client]
+        self.oracle.book.verdicts()[client]
     }
 
     /// All verdicts together.
     pub fn total(&self) -> Verdict {
-        let mut total = Verdict::default();
-        self.oracle.verdicts.iter().for_each(|verdict| total.add(verdict));
-        total
+        self.oracle.book.total()
     }
 
     pub(crate) fn on_connect(&mut self, client: usize, life: u64) {
@@ -170,7 +168,7 @@ impl World {
         // What it has published goes out all the same, when the view is complete.
         let publication = |answer: &Answer| matches!(answer, Answer::Publication { .. });
         self.open.retain(|ticket, answer| ticket.client != session || publication(answer));
-        self.oracle.session_ends(client);
+        self.oracle.book.session_ends(client);
         self.clients[client].unread = None;
         Some(session)
     }
@@ -224,7 +222,7 @@ impl World {
         self.clients[client].subscriptions.insert(name.clone(), filter.clone());
         self.clients[client].session?;
         self.note(|| Asked::Subscribe { client, name: name.clone(), filter: filter.clone() });
-        let number = self.oracle.subscribe(client, name.clone(), filter.clone());
+        let number = self.oracle.book.subscribe(client, name.clone(), filter.clone());
         self.ask(client, Answer::Subscription(number), Command::Subscribe { name, filter })
     }
 
@@ -235,7 +233,7 @@ impl World {
         self.clients[client].subscriptions.remove(&name);
         self.clients[client].session?;
         self.note(|| Asked::Unsubscribe { client, name: name.clone() });
-        self.oracle.withdraw(client, &name);
+        self.oracle.book.withdraw(client, &name);
         self.ask(client, Answer::Withdrawal { client, name: name.clone() }, Command::Unsubscribe { name })
     }
 
@@ -269,14 +267,9 @@ impl World {
     pub fn publish(&mut self, client: usize, event: &Event) -> Option<Ticket> {
         let session = self.clients[client].session?;
         let host = self.clients[client].host;
-        self.oracle.tick();
-        // A number instead of the payload keeps an event within the limits that it was in.
-        let numbered = |number: usize| {
-            let payload = number.to_le_bytes().to_vec();
-            event.to_builder().payload(payload).build().unwrap_or_else(|_| event.clone())
-        };
+        self.oracle.book.tick();
         let calm = self.calm && self.reaches_core(host);
-        let (number, event) = self.oracle.publish(client, host, self.now, (calm, self.tops()), numbered);
+        let (number, event) = self.oracle.publish(client, host, self.now, (calm, self.tops()), event);
         self.oracle.would_flood(number, self.whole_graph().flooding(host));
         let ticket = self.ticket(client, session);
         let advertised = &self.clients[client].advertisements;
@@ -318,10 +311,10 @@ impl World {
         };
         match (&answer, &reply) {
             (Answer::Subscription(number), Reply::InForce { .. }) => {
-                self.oracle.in_force(*number);
+                self.oracle.book.in_force(*number);
                 self.note_answer(*number);
             }
-            (Answer::Withdrawal { client, name }, Reply::Withdrawn) => self.oracle.withdrawn(*client, name),
+            (Answer::Withdrawal { client, name }, Reply::Withdrawn) => self.oracle.book.withdrawn(*client, name),
             (Answer::Publication { number, host, allowed: true }, Reply::Published(receipt)) => {
                 self.oracle.answered(*number, *receipt, self.now);
                 self.check_published(*host, receipt.id);

@@ -30,7 +30,7 @@ impl World {
     /// A subscription is in force.
     pub(crate) fn note_answer(&mut self, number: u64) {
         if let Some(echoes) = &mut self.echoes {
-            echoes.answered.extend(self.oracle.filter(number).cloned());
+            echoes.answered.extend(self.oracle.book.filter(number).cloned());
         }
     }
 

@@ -5,7 +5,7 @@ mod shrink;
 
 pub use schedule::schedule;
 
-use crate::oracle::Verdict;
+use crate::book::Verdict;
 use crate::report::Report;
 use crate::run::Run;
 use crate::scenario::{Scenario, ScenarioError};

@@ -28,6 +28,7 @@
 //! Settled: what was missed; tables against the true network; paths there and back; each event of a settled time over the
 //! union of the shortest paths, each link once, and between a leaf and its parent only if somebody on the other side wants it. On demand: all tables against those of a fresh build, all tables empty.
 
+pub mod book;
 mod chaos;
 mod check;
 mod client;
@@ -54,20 +55,20 @@ mod traffic;
 mod workload;
 mod world;
 
+pub use book::Verdict;
 pub use chaos::Chaos;
 pub use client::Ticket;
 pub use compare::{Comparison, Scheme, compare};
 pub use explore::{Explore, Explored, Failed, schedule};
 pub use leaf::Leaves;
 pub use link::{Dial, LinkSettings};
-pub use oracle::Verdict;
 pub use report::{ClientLine, LinkLine, Report, Settle, TableLine};
 pub use run::Run;
 pub use scenario::{ClientPlan, ClonePlan, LeafPlan, Scenario, ScenarioError, Times};
 pub use step::Step;
 pub use tally::{Count, LinkTally};
 pub use topology::{Shape, Topology};
-pub use traffic::{Traffic, read_events};
+pub use traffic::{Traffic, read_event, read_events, read_filter};
 pub use world::{Settings, Unsettled, World};
 
 use rand::SeedableRng;

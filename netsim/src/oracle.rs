@@ -1,12 +1,8 @@
-//! The oracle: a flat list of every subscription, and what must, may and must not reach each client.
+//! The oracle: what must, may and must not reach each client, by the book of all subscriptions ([`Book`]), and what explains
+//! that something does not.
 //!
-//! Moments are counted, not timed: each thing that happens in the world has one, so that nothing happens at the same one. An
-//! event lives from the moment its publication is asked for until the last moment that any copy of it moved, or ended a wait
-//! in a broker: to go on, to go nowhere since nobody wants it, or by a crash.
-//!
-//! - A subscription answered before that life and not withdrawn before its end **must** get the event, once.
-//! - One that stood for a part of it **may**.
-//! - Any other **must not**.
+//! Each thing that happens in the world has a moment. An event lives until the last moment that any copy of it moved, or ended
+//! a wait in a broker: to go on, to go nowhere since nobody wants it, or by a crash.
 //!
 //! An event that must come and does not is **lost** if a fault explains it, and **missed** otherwise; a missed event is a
 //! defect of the brokers. These explain it, and nothing else does:
@@ -22,26 +18,14 @@
 
 mod hops;
 
+use crate::book::{Audience, Book, Copies, number_of, numbered};
 use crate::custody::{Custody, Place};
 use crate::paths::Paths;
 use enroute_broker::{BrokerId, ClientId, Delivery, EventFrame, EventId, Receipt, Time};
-use enroute_filter::{Event, Filter, Limits};
-use serde::Serialize;
+use enroute_filter::{Event, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A subscription of a client (numbered in the world) with its moments.
-#[derive(Clone, Debug)]
-struct Subscription {
-    client: usize,
-    name: Arc<str>,
-    filter: Filter,
-    placed: u64,
-    in_force: Option<u64>,
-    withdrawal_asked: Option<u64>,
-    withdrawn: Option<u64>,
-}
 
 /// How a publication stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +50,7 @@ struct Publication {
     last: u64,
     last_at: Time,
     outcome: Outcome,
-    /// How often each client has got it, over each of its connections.
-    deliveries: BTreeMap<(usize, ClientId), u64>,
+    copies: Copies,
     /// Each time a copy went from one broker to another.
     crossings: Vec<[usize; 2]>,
     /// How often flooding would have sent it.
@@ -80,49 +63,6 @@ struct Publication {
     lost_down: BTreeSet<usize>,
     /// For each leaf the core broker that it hung off when the event was published.
     tops: BTreeMap<usize, BrokerId>,
-}
-
-/// What has been judged, in all or for a client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verdict {
-    /// Events that must come.
-    pub expected: u64,
-    /// Of these, those that came.
-    pub received: u64,
-    /// Events that might come, and did.
-    pub optional: u64,
-    /// Copies too many.
-    pub duplicates: u64,
-    /// Events that must come, and went down with a link or broker.
-    pub lost_with_link: u64,
-    /// Events that must come, and had no path for a while.
-    pub lost_without_path: u64,
-    /// Events that must come, whose receipts said that not all brokers had been heard.
-    pub lost_incomplete: u64,
-    /// Events that must come and did not, and no fault explains it.
-    pub missed: u64,
-    /// Events that must not come, and did.
-    pub wrong: u64,
-}
-
-impl Verdict {
-    /// Adds what another one counts.
-    pub fn add(&mut self, other: &Verdict) {
-        self.expected += other.expected;
-        self.received += other.received;
-        self.optional += other.optional;
-        self.duplicates += other.duplicates;
-        self.lost_with_link += other.lost_with_link;
-        self.lost_without_path += other.lost_without_path;
-        self.lost_incomplete += other.lost_incomplete;
-        self.missed += other.missed;
-        self.wrong += other.wrong;
-    }
-
-    /// Everything lost for a reason.
-    pub fn lost(&self) -> u64 {
-        self.lost_with_link + self.lost_without_path + self.lost_incomplete
-    }
 }
 
 /// What losses are judged by.
@@ -165,107 +105,19 @@ pub(crate) struct Crossed {
 /// See the module's page.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
-    moment: u64,
-    subscriptions: BTreeMap<u64, Subscription>,
-    next_subscription: u64,
+    pub(crate) book: Book,
     publications: BTreeMap<usize, Publication>,
     published: usize,
     numbers: BTreeMap<EventId, usize>,
     custody: Custody,
-    pub(crate) verdicts: Vec<Verdict>,
     pub(crate) refused: u64,
     pub(crate) unanswered: u64,
     pub(crate) flooding: u64,
-    /// What is wrong, in words; bounded.
-    pub(crate) complaints: Vec<String>,
 }
 
-/// More complaints than this help nobody.
-const MOST_COMPLAINTS: usize = 100;
-
 impl Oracle {
-    pub(crate) fn complain(&mut self, complaint: String) {
-        if self.complaints.len() < MOST_COMPLAINTS {
-            self.complaints.push(complaint);
-        }
-    }
-
-    /// Something happens.
-    pub(crate) fn tick(&mut self) {
-        self.moment += 1;
-    }
-
-    pub(crate) fn add_client(&mut self) {
-        self.verdicts.push(Verdict::default());
-    }
-
     pub(crate) fn publications(&self) -> usize {
         self.published
-    }
-
-    /// A subscription is asked for, and a number given for its answer.
-    pub(crate) fn subscribe(&mut self, client: usize, name: Arc<str>, filter: Filter) -> u64 {
-        self.withdraw(client, &name);
-        self.withdrawn(client, &name);
-        let number = self.next_subscription;
-        self.next_subscription += 1;
-        let subscription = Subscription {
-            client,
-            name,
-            filter,
-            placed: self.moment,
-            in_force: None,
-            withdrawal_asked: None,
-            withdrawn: None,
-        };
-        self.subscriptions.insert(number, subscription);
-        number
-    }
-
-    pub(crate) fn in_force(&mut self, number: u64) {
-        if let Some(subscription) = self.subscriptions.get_mut(&number) {
-            subscription.in_force = Some(self.moment);
-        }
-    }
-
-    /// What a subscription wants, while it is known.
-    pub(crate) fn filter(&self, number: u64) -> Option<&Filter> {
-        self.subscriptions.get(&number).map(|subscription| &subscription.filter)
-    }
-
-    /// A withdrawal is asked for.
-    pub(crate) fn withdraw(&mut self, client: usize, name: &str) {
-        let moment = self.moment;
-        for subscription in self.standing(client, Some(name)) {
-            subscription.withdrawal_asked.get_or_insert(moment);
-        }
-    }
-
-    /// A withdrawal is answered.
-    pub(crate) fn withdrawn(&mut self, client: usize, name: &str) {
-        let moment = self.moment;
-        for subscription in self.standing(client, Some(name)) {
-            if subscription.withdrawal_asked.is_some() {
-                subscription.withdrawn = Some(moment);
-            }
-        }
-    }
-
-    /// A client's connection ends, and its subscriptions with it.
-    pub(crate) fn session_ends(&mut self, client: usize) {
-        let moment = self.moment;
-        for subscription in self.standing(client, None) {
-            subscription.withdrawal_asked.get_or_insert(moment);
-            subscription.withdrawn = Some(moment);
-        }
-    }
-
-    fn standing(&mut self, client: usize, name: Option<&str>) -> impl Iterator<Item = &mut Subscription> {
-        let named = move |subscription: &Subscription| name.is_none_or(|name| *subscription.name == *name);
-        self.subscriptions
-            .values_mut()
-            .filter(move |subscription| subscription.client == client && subscription.withdrawn.is_none())
-            .filter(move |subscription| named(subscription))
     }
 
     /// A publication is asked for, and a number given; `tops` are the core brokers that leaves hang off.
@@ -275,23 +127,23 @@ impl Oracle {
         host: usize,
         now: Time,
         (calm, tops): (bool, BTreeMap<usize, BrokerId>),
-        event: impl FnOnce(usize) -> Event,
+        event: &Event,
     ) -> (usize, Event) {
         let number = self.published;
         self.published += 1;
-        let event = event(number);
+        let event = numbered(event, number);
         let publication = Publication {
             number,
             client,
             host,
             event: event.clone(),
             calm,
-            asked: self.moment,
+            asked: self.book.moment(),
             asked_at: now,
-            last: self.moment,
+            last: self.book.moment(),
             last_at: now,
             outcome: Outcome::Open,
-            deliveries: BTreeMap::new(),
+            copies: Copies::default(),
             crossings: Vec::new(),
             flooding: 0,
             visited: BTreeSet::new(),
@@ -313,7 +165,7 @@ impl Oracle {
     pub(crate) fn answered(&mut self, number: usize, receipt: Receipt, now: Time) {
         let known = self.numbers.insert(receipt.id, number);
         if known.is_some_and(|known| known != number) {
-            self.complain(format!("the id {} was given to two publications", receipt.id));
+            self.book.complain(format!("the id {} was given to two publications", receipt.id));
         }
         if let Some(publication) = self.moved(number, now) {
             publication.outcome = Outcome::Published(receipt);
@@ -330,7 +182,7 @@ impl Oracle {
 
     fn moved(&mut self, number: usize, now: Time) -> Option<&mut Publication> {
         let publication = self.publications.get_mut(&number)?;
-        publication.last = self.moment;
+        publication.last = self.book.moment();
         publication.last_at = now;
         Some(publication)
     }
@@ -341,7 +193,7 @@ impl Oracle {
             return Some(number);
         }
         let event = Event::from_bytes(bytes.clone(), &Limits::default()).ok()?;
-        let number = usize::from_le_bytes(event.payload().as_ref().try_into().ok()?);
+        let number = number_of(&event)?;
         self.numbers.insert(id, number);
         Some(number)
     }
@@ -349,10 +201,10 @@ impl Oracle {
     /// A broker sends a copy to a neighbour.
     pub(crate) fn forwarded(&mut self, from: (usize, BrokerId), to: usize, frame: &EventFrame, now: Time) {
         if let Err(complaint) = self.custody.forwarded(from.1, frame) {
-            self.complain(complaint);
+            self.book.complain(complaint);
         }
         let Some(number) = self.number(frame.id, &frame.event) else {
-            return self.complain(format!("a copy of event {} that nobody published", frame.id));
+            return self.book.complain(format!("a copy of event {} that nobody published", frame.id));
         };
         if let Some(publication) = self.moved(number, now) {
             publication.crossings.push([from.0, to]);
@@ -396,15 +248,15 @@ impl Oracle {
     /// A client gets an event.
     pub(crate) fn delivered(&mut self, (client, session): (usize, ClientId), delivery: &Delivery, now: Time) {
         let Some(number) = self.number(delivery.id, &delivery.event) else {
-            return self.complain(format!("client {client} got event {}, which nobody published", delivery.id));
+            return self.book.complain(format!("client {client} got event {}, which nobody published", delivery.id));
         };
         let Some(publication) = self.moved(number, now) else {
-            self.verdicts[client].wrong += 1;
-            return self.complain(format!("client {client} got publication {number} long after it was over"));
+            self.book.verdict_mut(client).wrong += 1;
+            return self.book.complain(format!("client {client} got publication {number} long after it was over"));
         };
-        *publication.deliveries.entry((client, session)).or_default() += 1;
+        publication.copies.add(client, session.0);
         if publication.event.as_bytes() != &delivery.event {
-            self.complain(format!("client {client} got publication {number} in other bytes than were published"));
+            self.book.complain(format!("client {client} got publication {number} in other bytes than were published"));
         }
         self.check_names(client, number, &delivery.subscriptions);
     }
@@ -412,11 +264,10 @@ impl Oracle {
     /// The names that a delivery gives are those of the client's subscriptions that stand and match.
     fn check_names(&mut self, client: usize, number: usize, given: &[Arc<str>]) {
         let Some(publication) = self.publications.get(&number) else { return };
-        let standing = self.subscriptions.values().filter(|subscription| subscription.client == client);
         let mut must = BTreeSet::new();
         let mut may = BTreeSet::new();
-        for subscription in standing.filter(|subscription| subscription.withdrawn.is_none()) {
-            if subscription.filter.matches(&publication.event) {
+        for subscription in self.book.matching(client, &publication.event) {
+            if subscription.withdrawn.is_none() {
                 may.insert(&subscription.name);
                 if subscription.withdrawal_asked.is_none() {
                     must.insert(&subscription.name);
@@ -426,7 +277,7 @@ impl Oracle {
         let names: BTreeSet<_> = given.iter().collect();
         if !names.is_superset(&must) || !names.is_subset(&may) || !given.is_sorted() {
             let complaint = format!("client {client} got publication {number} for {names:?} instead of {must:?}");
-            self.complain(complaint);
+            self.book.complain(complaint);
         }
     }
 
@@ -444,19 +295,17 @@ impl Oracle {
         let mut crossed = Vec::new();
         for publication in std::mem::take(&mut self.publications).into_values() {
             self.flooding += publication.flooding;
-            let (must, may) = self.audience(&publication);
-            for client in 0..self.verdicts.len() {
-                self.judge_client(&publication, client, must.contains(&client), may.contains(&client), truth);
+            let audience = self.audience(&publication);
+            for client in 0..self.book.clients() {
+                if self.book.judge(client, publication.number, &audience, &publication.copies) {
+                    self.explain(&publication, client, truth);
+                }
             }
             if publication.calm {
-                crossed.push(self.crossed(publication, &must, truth));
+                crossed.push(self.crossed(publication, &audience.must, truth));
             }
         }
-        self.subscriptions.retain(|_, subscription| subscription.withdrawn.is_none());
-        // One whose wait ran out was to follow, and has by now.
-        for subscription in self.subscriptions.values_mut() {
-            subscription.in_force.get_or_insert(self.moment);
-        }
+        self.book.close();
         self.numbers.clear();
         self.custody.clear();
         crossed
@@ -465,55 +314,21 @@ impl Oracle {
     fn crossed(&mut self, publication: Publication, must: &BTreeSet<usize>, truth: Truth<'_>) -> Crossed {
         let Publication { number, host, outcome, crossings, .. } = publication;
         if matches!(outcome, Outcome::Published(Receipt { complete: false, .. })) {
-            self.complain(format!("publication {number} of a settled network has an incomplete receipt"));
+            self.book.complain(format!("publication {number} of a settled network has an incomplete receipt"));
         }
         let interested = must.iter().map(|&client| truth.homes[client].0).filter(|&home| home != host).collect();
         Crossed { number, host, interested, crossings }
     }
 
-    /// The clients that must get an event, and those that may.
-    fn audience(&mut self, publication: &Publication) -> (BTreeSet<usize>, BTreeSet<usize>) {
-        let (mut must, mut may) = (BTreeSet::new(), BTreeSet::new());
+    fn audience(&mut self, publication: &Publication) -> Audience {
+        let audience = self.book.audience(&publication.event, [publication.asked, publication.last]);
         match publication.outcome {
-            Outcome::Refused => return (must, may),
-            Outcome::Open => self.unanswered += 1,
-            Outcome::Published(_) => {}
-        }
-        for subscription in self.subscriptions.values() {
-            let over = subscription.withdrawn.is_some_and(|moment| moment < publication.asked);
-            if over || subscription.placed > publication.last || !subscription.filter.matches(&publication.event) {
-                continue;
+            Outcome::Refused => Audience::default(),
+            Outcome::Open => {
+                self.unanswered += 1;
+                Audience { must: BTreeSet::new(), ..audience }
             }
-            may.insert(subscription.client);
-            let before = subscription.in_force.is_some_and(|moment| moment < publication.asked);
-            let until = subscription.withdrawal_asked.is_none_or(|moment| moment > publication.last);
-            if before && until && publication.outcome != Outcome::Open {
-                must.insert(subscription.client);
-            }
-        }
-        (must, may)
-    }
-
-    fn judge_client(&mut self, publication: &Publication, client: usize, must: bool, may: bool, truth: Truth<'_>) {
-        let number = publication.number;
-        // Once over each connection: what one has been given says nothing about the next.
-        let all = (client, ClientId(0))..=(client, ClientId(u64::MAX));
-        let copies = publication.deliveries.range(all).map(|(_, &copies)| copies).max().unwrap_or(0);
-        if copies > 1 {
-            self.complain(format!("client {client} got publication {number} {copies} times"));
-        }
-        let verdict = &mut self.verdicts[client];
-        verdict.duplicates += copies.saturating_sub(1);
-        verdict.expected += u64::from(must);
-        match (must, may, copies > 0) {
-            (true, _, true) => verdict.received += 1,
-            (false, true, true) => verdict.optional += 1,
-            (false, false, true) => {
-                verdict.wrong += 1;
-                self.complain(format!("client {client} got publication {number} and must not"));
-            }
-            (true, _, false) => self.explain(publication, client, truth),
-            (false, _, false) => {}
+            Outcome::Published(_) => audience,
         }
     }
 
@@ -530,7 +345,7 @@ impl Oracle {
             || self.custody.place(receipt.id, broker) == Some(Place::Arrived);
         // What is lost on its way up is lost to all that it had not come to, on its way down to those below.
         let lost_below = publication.lost_up || publication.lost_down.contains(&home);
-        let verdict = &mut self.verdicts[client];
+        let verdict = self.book.verdict_mut(client);
         if !was_here && (place == Some(Place::Lost) || lost_below) {
             verdict.lost_with_link += 1;
         } else if !was_here && !receipt.complete {
@@ -541,7 +356,7 @@ impl Oracle {
             verdict.missed += 1;
             let (number, from) = (publication.number, publication.client);
             let (asked, last, id) = (publication.asked_at.0, publication.last_at.0, receipt.id);
-            self.complain(format!(
+            self.book.complain(format!(
                 "client {client} missed publication {number} of client {from}, event {id}: asked at {asked} us, last seen \
                  at {last} us, {} destinations; the copy for broker {broker} is {place:?}",
                 receipt.destinations

@@ -1,6 +1,6 @@
 //! What came of a run, as a table for people and as JSON.
 
-use crate::oracle::Verdict;
+use crate::book::Verdict;
 use crate::tally::{Count, LinkTally};
 use crate::world::World;
 use serde::Serialize;
@@ -154,7 +154,7 @@ impl Report {
             tables,
             settles,
             closes: world.tally.closes.clone(),
-            complaints: world.oracle.complaints.clone(),
+            complaints: world.complaints().to_vec(),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Runs a scenario.
 
 use crate::report::{Report, Settle};
-use crate::scenario::{Scenario, ScenarioError, filter};
+use crate::scenario::{Scenario, ScenarioError};
 use crate::seeded;
 use crate::step::Step;
-use crate::traffic::{Traffic, read_event, read_events};
+use crate::traffic::{Traffic, read_event, read_events, read_filter};
 use crate::world::{Settings, World};
 use enroute_broker::{Config, MergingConfig};
 use enroute_filter::{Filter, ValueRef};
@@ -115,10 +115,10 @@ impl Run {
             let broker = self.broker(&plan.broker)?;
             let client = self.world.add_client(&plan.name, broker);
             for (name, text) in &plan.advertise {
-                self.world.advertise(client, name, filter(text)?);
+                self.world.advertise(client, name, read_filter(text)?);
             }
             for (name, text) in &plan.subscribe {
-                self.world.subscribe(client, name, filter(text)?);
+                self.world.subscribe(client, name, read_filter(text)?);
             }
         }
         for broker in 0..self.world.broker_count() {
@@ -156,58 +156,32 @@ impl Run {
                     self.world.unadvertise(client, &name);
                 }
             }
-            Step::Disconnect { client } => {
-                let client = self.client(&client)?;
-                self.world.disconnect(client);
-            }
-            Step::Connect { client } => {
-                let client = self.client(&client)?;
-                self.world.connect(client);
-            }
+            Step::Disconnect { client } => self.world.disconnect(self.client(&client)?),
+            Step::Connect { client } => self.world.connect(self.client(&client)?),
             Step::ConnectAll => self.world.connect_all(),
             Step::StallClient { client, ms, queue } => {
-                let client = self.client(&client)?;
-                self.world.stall_client(client, Duration::from_millis(ms), queue);
+                self.world.stall_client(self.client(&client)?, Duration::from_millis(ms), queue);
             }
             Step::Publish { client, event, count, gap_us } => self.publish(client, event, count, gap_us)?,
             Step::Replay { file, by, clients, gap_us, limit } => {
                 let route = |value: &str| clients.get(value).map(String::as_str);
                 self.replay(&file, &by, route, gap_us, limit)?;
             }
-            Step::Cut { link } => {
-                let link = self.link(link)?;
-                self.world.cut(link);
-            }
-            Step::Heal { link } => {
-                let link = self.link(link)?;
-                self.world.heal(link);
-            }
+            Step::Cut { link } => self.world.cut(self.link(&link)?),
+            Step::Heal { link } => self.world.heal(self.link(&link)?),
             Step::HealAll => self.world.heal_all(),
-            Step::DialAgain { link } => {
-                let (from, link) = (self.broker(&link[0])?, self.link(link)?);
-                self.world.dial_again_from(link, from);
-            }
+            Step::DialAgain { link } => self.world.dial_again_from(self.link(&link)?, self.broker(&link[0])?),
             Step::Slow { link, control_us, events_us, bandwidth } => {
-                let link = self.link(link)?;
-                self.world.slow(link, [control_us, events_us], bandwidth);
+                self.world.slow(self.link(&link)?, [control_us, events_us], bandwidth);
             }
-            Step::Stall { link, ms } => {
-                let link = self.link(link)?;
-                self.world.stall(link, Duration::from_millis(ms));
-            }
+            Step::Stall { link, ms } => self.world.stall(self.link(&link)?, Duration::from_millis(ms)),
             Step::Flap { link, times, down_ms, up_ms } => {
-                let link = self.link(link)?;
-                self.world.flap(link, times, Duration::from_millis(down_ms), Duration::from_millis(up_ms));
+                let [down, up] = [down_ms, up_ms].map(Duration::from_millis);
+                self.world.flap(self.link(&link)?, times, down, up);
             }
             Step::Partition { groups } => self.partition(groups)?,
-            Step::Crash { broker } => {
-                let broker = self.broker(&broker)?;
-                self.world.crash(broker);
-            }
-            Step::Restart { broker } => {
-                let broker = self.broker(&broker)?;
-                self.world.start(broker);
-            }
+            Step::Crash { broker } => self.world.crash(self.broker(&broker)?),
+            Step::Restart { broker } => self.world.start(self.broker(&broker)?),
             Step::RestartAll => self.world.start_all(),
             Step::Chaos(chaos) => chaos.run(&mut self.world, self.seed, number as u64),
             Step::Expect { client, received } => self.expect(&client, received)?,
@@ -295,11 +269,8 @@ impl Run {
 
     fn expect(&mut self, client: &str, received: u64) -> Result<(), ScenarioError> {
         let number = self.client(client)?;
-        let verdict = self.world.verdict(number);
-        let came = verdict.received + verdict.optional;
-        if came != received || verdict.duplicates > 0 {
-            let duplicates = verdict.duplicates;
-            self.world.complain(format!("{client} got {came} events ({duplicates} twice) instead of {received}"));
+        if let Some(wrong) = self.world.verdict(number).differs(received) {
+            self.world.complain(format!("{client} {wrong}"));
         }
         Ok(())
     }
@@ -310,7 +281,7 @@ impl Run {
         random: impl FnOnce(&mut Traffic) -> Filter,
     ) -> Result<Filter, ScenarioError> {
         match text {
-            Some(text) => filter(&text),
+            Some(text) => read_filter(&text),
             None => Ok(random(&mut self.traffic)),
         }
     }
@@ -323,8 +294,8 @@ impl Run {
         self.world.client(name).ok_or_else(|| ScenarioError::UnknownClient { name: name.to_owned() })
     }
 
-    fn link(&self, [from, to]: [String; 2]) -> Result<usize, ScenarioError> {
-        let link = self.world.link_between(self.broker(&from)?, self.broker(&to)?);
-        link.ok_or(ScenarioError::UnknownLink { from, to })
+    fn link(&self, [from, to]: &[String; 2]) -> Result<usize, ScenarioError> {
+        let link = self.world.link_between(self.broker(from)?, self.broker(to)?);
+        link.ok_or_else(|| ScenarioError::UnknownLink { from: from.clone(), to: to.clone() })
     }
 }

@@ -5,7 +5,6 @@ use crate::link::LinkSettings;
 use crate::step::Step;
 use crate::topology::Topology;
 use enroute_broker::Config;
-use enroute_filter::Filter;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -255,14 +254,10 @@ impl Scenario {
     }
 }
 
-/// A filter of a scenario.
-pub(crate) fn filter(text: &str) -> Result<Filter, ScenarioError> {
-    Filter::parse(text).map_err(|error| ScenarioError::Filter(error.render(text)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read_filter;
 
     #[test]
     fn errors_say_what_is_wrong() {
@@ -273,6 +268,6 @@ mod tests {
         assert!(unknown.contains("colour"), "{unknown}");
         let step = parse("topology = { brokers = 3 }\n[[step]]\ndo = 'dance'").expect_err("a step");
         assert!(step.contains("dance"), "{step}");
-        assert!(filter("a = ").expect_err("a filter").to_string().contains('^'));
+        assert!(read_filter("a = ").expect_err("a filter").to_string().contains('^'));
     }
 }

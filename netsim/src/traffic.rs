@@ -94,8 +94,16 @@ impl Traffic {
 ///
 /// # Errors
 /// If it is no event.
-pub(crate) fn read_event(line: &str) -> Result<Event, ScenarioError> {
+pub fn read_event(line: &str) -> Result<Event, ScenarioError> {
     JsonReader::default().read(line).map(|(event, _)| event).map_err(|error| ScenarioError::Event(error.to_string()))
+}
+
+/// Reads a filter.
+///
+/// # Errors
+/// If it is none; the text shows where.
+pub fn read_filter(text: &str) -> Result<Filter, ScenarioError> {
+    Filter::parse(text).map_err(|error| ScenarioError::Filter(error.render(text)))
 }
 
 /// Reads events from a file of JSON lines, which may be compressed with gzip (by its name, `.gz`).

@@ -343,7 +343,7 @@ impl World {
 
     /// What is wrong so far, in words: broken promises that are seen as they happen.
     pub fn complaints(&self) -> &[String] {
-        &self.oracle.complaints
+        self.oracle.book.complaints()
     }
 
     /// Control messages so far, by kind.
@@ -353,7 +353,7 @@ impl World {
 
     pub(crate) fn complain(&mut self, complaint: String) {
         let now = self.now.0;
-        self.oracle.complain(format!("at {now} us: {complaint}"));
+        self.oracle.book.complain(format!("at {now} us: {complaint}"));
     }
 
     pub(crate) fn schedule(&mut self, at: Time, happening: Happening) {
@@ -375,7 +375,7 @@ impl World {
         }
         let Some(((at, number), happening)) = self.queue.pop_first() else { return false };
         self.now = at;
-        self.oracle.tick();
+        self.oracle.book.tick();
         if happening.is_work() {
             self.work -= 1;
             self.active = at;
@@ -574,7 +574,7 @@ impl World {
     /// Something is about to change what the network must do.
     pub(crate) fn disturb(&mut self) {
         self.calm = false;
-        self.oracle.tick();
+        self.oracle.book.tick();
         self.oracle.disturb();
     }
 

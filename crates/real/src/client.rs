@@ -13,9 +13,16 @@ use tokio::task::JoinHandle;
 pub(crate) struct Books(Arc<Mutex<Oracle>>);
 
 impl Books {
-    /// The oracle for a moment.
+    /// The oracle, at a new moment.
     pub(crate) fn with<T>(&self, note: impl FnOnce(&mut Oracle) -> T) -> T {
-        note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut oracle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        oracle.book.tick();
+        note(&mut oracle)
+    }
+
+    /// Something is wrong.
+    pub(crate) fn complain(&self, complaint: String) {
+        self.with(|oracle| oracle.book.complain(complaint));
     }
 }
 

@@ -32,14 +32,14 @@ impl Run {
             refused: oracle.refused,
             unanswered: oracle.unanswered,
             partial: oracle.partial,
-            total: total(&oracle.verdicts),
-            clients: self.client_lines(&names, &oracle.verdicts),
+            total: oracle.book.total(),
+            clients: self.client_lines(&names, oracle.book.verdicts()),
             links,
             events,
             control: [("all kinds", control)].into(),
             tables,
             settles: self.settles.clone(),
-            complaints: oracle.complaints.clone(),
+            complaints: oracle.book.complaints().to_vec(),
             ..Report::default()
         })
     }
@@ -53,10 +53,4 @@ impl Run {
         });
         lines.collect()
     }
-}
-
-fn total(verdicts: &[Verdict]) -> Verdict {
-    let mut total = Verdict::default();
-    verdicts.iter().for_each(|verdict| total.add(verdict));
-    total
 }

@@ -3,9 +3,9 @@
 use crate::RealError;
 use crate::client::Books;
 use crate::run::Run;
-use enroute_client::{ClientError, Subscribed};
-use enroute_filter::{Event, Filter, JsonReader, ValueRef};
-use enroute_netsim::ScenarioError;
+use enroute_client::{Client, ClientError, Subscribed};
+use enroute_filter::{Event, Filter, ValueRef};
+use enroute_netsim::{ScenarioError, read_event};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -22,65 +22,55 @@ impl Run {
         }
     }
 
+    /// The session of a client, while it has one.
+    fn session(&self, client: usize) -> Option<Client> {
+        self.people[client].session.as_ref().map(|session| session.client.clone())
+    }
+
     pub(crate) async fn subscribe(&mut self, client: usize, name: &str, filter: Filter) {
-        let person = &mut self.people[client];
-        person.subscriptions.insert(name.to_owned(), filter.clone());
-        let Some(session) = person.session.as_ref().map(|session| session.client.clone()) else { return };
-        let number = self.books.with(|oracle| oracle.subscribe(client, name, filter.clone()));
+        self.people[client].subscriptions.insert(name.to_owned(), filter.clone());
+        let Some(session) = self.session(client) else { return };
+        let number = self.books.with(|oracle| oracle.book.subscribe(client, name.into(), filter.clone()));
         let (books, name) = (self.books.clone(), name.to_owned());
         self.ask(async move {
-            let answer = session.subscribe(&name, filter).await;
-            books.with(|oracle| match answer {
-                Ok(Subscribed::InForce { .. }) => oracle.in_force(number),
-                Ok(Subscribed::Partial { .. }) => oracle.partial += 1,
-                Err(ClientError::Disconnected { .. }) => {}
-                Err(error) => oracle.complain(format!("subscription {name}: {error}")),
-            });
+            match books.answer("subscription", &name, session.subscribe(&name, filter).await) {
+                Some(Subscribed::InForce { .. }) => books.with(|oracle| oracle.book.in_force(number)),
+                Some(Subscribed::Partial { .. }) => books.with(|oracle| oracle.partial += 1),
+                None => {}
+            }
         })
         .await;
     }
 
     pub(crate) async fn unsubscribe(&mut self, client: usize, name: &str) {
-        let person = &mut self.people[client];
-        if person.subscriptions.remove(name).is_none() {
-            return;
-        }
-        let Some(session) = person.session.as_ref().map(|session| session.client.clone()) else { return };
-        self.books.with(|oracle| oracle.withdraw(client, name));
+        let known = self.people[client].subscriptions.remove(name).is_some();
+        let Some(session) = self.session(client).filter(|_| known) else { return };
+        self.books.with(|oracle| oracle.book.withdraw(client, name));
         let (books, name) = (self.books.clone(), name.to_owned());
         self.ask(async move {
-            let answer = session.unsubscribe(&name).await;
-            books.with(|oracle| match answer {
-                Ok(()) => oracle.withdrawn(client, &name),
-                Err(ClientError::Disconnected { .. }) => {}
-                Err(error) => oracle.complain(format!("withdrawal of {name}: {error}")),
-            });
+            if let Some(()) = books.answer("withdrawal", &name, session.unsubscribe(&name).await) {
+                books.with(|oracle| oracle.book.withdrawn(client, &name));
+            }
         })
         .await;
     }
 
     pub(crate) async fn advertise(&mut self, client: usize, name: &str, filter: Filter) {
-        let person = &mut self.people[client];
-        person.advertisements.insert(name.to_owned(), filter.clone());
-        let Some(session) = person.session.as_ref().map(|session| session.client.clone()) else { return };
+        self.people[client].advertisements.insert(name.to_owned(), filter.clone());
+        let Some(session) = self.session(client) else { return };
         let (books, name) = (self.books.clone(), name.to_owned());
         self.ask(async move {
-            let answer = session.advertise(&name, filter).await.map(drop);
-            complain_of(&books, "advertisement", &name, answer);
+            books.answer("advertisement", &name, session.advertise(&name, filter).await);
         })
         .await;
     }
 
     pub(crate) async fn unadvertise(&mut self, client: usize, name: &str) {
-        let person = &mut self.people[client];
-        if person.advertisements.remove(name).is_none() {
-            return;
-        }
-        let Some(session) = person.session.as_ref().map(|session| session.client.clone()) else { return };
+        let known = self.people[client].advertisements.remove(name).is_some();
+        let Some(session) = self.session(client).filter(|_| known) else { return };
         let (books, name) = (self.books.clone(), name.to_owned());
         self.ask(async move {
-            let answer = session.unadvertise(&name).await;
-            complain_of(&books, "withdrawal of advertisement", &name, answer);
+            books.answer("withdrawal of advertisement", &name, session.unadvertise(&name).await);
         })
         .await;
     }
@@ -93,8 +83,7 @@ impl Run {
         gap_us: u64,
     ) -> Result<(), RealError> {
         let client = client.map(|name| self.client(&name)).transpose()?;
-        let read = |line: String| JsonReader::default().read(&line).map(|(event, _)| event);
-        let event = event.map(read).transpose().map_err(|error| ScenarioError::Event(error.to_string()))?;
+        let event = event.map(|line| read_event(&line)).transpose()?;
         if self.people.is_empty() {
             return Err(ScenarioError::NoClients.into());
         }
@@ -145,7 +134,7 @@ impl Run {
                 Ok(receipt) if allowed => oracle.answered(number, receipt.complete),
                 Err(ClientError::Refused(_)) if !allowed => oracle.refused(number),
                 Err(ClientError::Disconnected { .. }) => {}
-                other => oracle.complain(format!("an answer that does not fit publication {number}: {other:?}")),
+                other => oracle.book.complain(format!("an answer that does not fit publication {number}: {other:?}")),
             });
         });
         // Those that are answered make room.
@@ -172,9 +161,16 @@ impl Pace {
     }
 }
 
-fn complain_of(books: &Books, what: &str, name: &str, answer: Result<(), ClientError>) {
-    match answer {
-        Ok(()) | Err(ClientError::Disconnected { .. }) => {}
-        Err(error) => books.with(|oracle| oracle.complain(format!("{what} {name}: {error}"))),
+impl Books {
+    /// What a request came to; nothing if the connection or the broker has gone before the answer. Complains of refusals.
+    fn answer<T>(&self, what: &str, name: &str, answer: Result<T, ClientError>) -> Option<T> {
+        match answer {
+            Ok(answer) => Some(answer),
+            Err(ClientError::Disconnected { .. }) => None,
+            Err(error) => {
+                self.complain(format!("{what} {name}: {error}"));
+                None
+            }
+        }
     }
 }

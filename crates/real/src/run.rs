@@ -3,11 +3,11 @@
 use crate::RealError;
 use crate::client::{Books, Person, Session};
 use crate::network::{Network, Plans};
+use crate::oracle::Oracle;
 use crate::proxy::Wire;
 use crate::refuse::only_virtual;
 use enroute_client::NodeStatus;
-use enroute_filter::Filter;
-use enroute_netsim::{LinkSettings, Scenario, ScenarioError, Settle, Step, Traffic, read_events, seeded};
+use enroute_netsim::{LinkSettings, Scenario, ScenarioError, Settle, Step, Traffic, read_events, read_filter, seeded};
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,8 +93,6 @@ impl Run {
         }
         self.answers(Instant::now() + ANSWER).await;
         self.statuses = self.network.look().await;
-        // What has not been judged by a step that settles is judged by what was there in the end.
-        self.books.with(|oracle| oracle.judge(false));
         Ok(())
     }
 
@@ -104,10 +102,10 @@ impl Run {
             let home = self.broker(&plan.broker)?;
             let client = self.add_client(plan.name, home).await?;
             for (name, text) in &plan.advertise {
-                self.advertise(client, name, filter(text)?).await;
+                self.advertise(client, name, read_filter(text)?).await;
             }
             for (name, text) in &plan.subscribe {
-                self.subscribe(client, name, filter(text)?).await;
+                self.subscribe(client, name, read_filter(text)?).await;
             }
         }
         for home in 0..self.scenario.topology.names()?.len() {
@@ -143,7 +141,7 @@ impl Run {
             Ok(session) => person.session = Some(session),
             Err(error) => {
                 let complaint = format!("{} cannot connect: {error}", person.name);
-                return self.books.with(|oracle| oracle.complain(complaint));
+                return self.books.complain(complaint);
             }
         }
         for (name, filter) in self.people[client].advertisements.clone() {
@@ -163,7 +161,7 @@ impl Run {
     /// Ends a client's connection.
     async fn disconnect(&mut self, client: usize) {
         if let Some(session) = self.people[client].session.take() {
-            self.books.with(|oracle| oracle.session_ends(client));
+            self.books.with(|oracle| oracle.book.session_ends(client));
             session.end().await;
         }
     }
@@ -182,7 +180,7 @@ impl Run {
             }
             Step::Subscribe { client, name, filter: text, wait } => {
                 let client = self.client(&client)?;
-                let filter = text.map_or_else(|| Ok(self.traffic.filter()), |text| filter(&text))?;
+                let filter = text.map_or_else(|| Ok(self.traffic.filter()), |text| read_filter(&text))?;
                 self.subscribe(client, &name, filter).await;
                 if wait {
                     self.answers(Instant::now() + ANSWER).await;
@@ -201,7 +199,7 @@ impl Run {
             }
             Step::Advertise { client, name, filter: text } => {
                 let client = self.client(&client)?;
-                let filter = text.map_or_else(|| Ok(self.traffic.broad_filter()), |text| filter(&text))?;
+                let filter = text.map_or_else(|| Ok(self.traffic.broad_filter()), |text| read_filter(&text))?;
                 self.advertise(client, &name, filter).await;
             }
             Step::Unadvertise { client, name } => {
@@ -258,18 +256,16 @@ impl Run {
         let within = Duration::from_millis(within_ms.unwrap_or(60_000));
         let deadline = Instant::now() + within;
         let answered = self.answers(deadline).await;
-        let settled = match self.network.settle(deadline.saturating_duration_since(Instant::now())).await {
+        match self.network.settle(deadline.saturating_duration_since(Instant::now())).await {
             Ok((took, statuses)) => {
                 self.settles.push(Settle { step, took_us: took.as_micros() as u64 });
                 self.statuses = statuses;
-                answered && self.deliveries(deadline).await
+                if answered && self.deliveries(deadline).await {
+                    self.books.with(Oracle::judge);
+                }
             }
-            Err(error) => {
-                self.books.with(|oracle| oracle.complain(format!("step {step}: {error}")));
-                false
-            }
-        };
-        self.books.with(|oracle| oracle.judge(settled));
+            Err(error) => self.books.complain(format!("step {step}: {error}")),
+        }
     }
 
     /// Waits for all answers; complains if they do not come in time.
@@ -278,11 +274,11 @@ impl Run {
             match answer {
                 None => return true,
                 Some(Ok(())) => {}
-                Some(Err(error)) => self.books.with(|oracle| oracle.complain(format!("a request has failed: {error}"))),
+                Some(Err(error)) => self.books.complain(format!("a request has failed: {error}")),
             }
         }
         let open = self.asked.len();
-        self.books.with(|oracle| oracle.complain(format!("{open} requests are not answered in time")));
+        self.books.complain(format!("{open} requests are not answered in time"));
         false
     }
 
@@ -299,7 +295,7 @@ impl Run {
             });
             let Some(late) = late else { return true };
             if Instant::now() > deadline {
-                self.books.with(|oracle| oracle.complain(late));
+                self.books.complain(late);
                 return false;
             }
             ticks.tick().await;
@@ -330,14 +326,16 @@ impl Run {
         Ok(())
     }
 
+    fn clients_of(&self, broker: usize) -> Vec<usize> {
+        (0..self.people.len()).filter(|&client| self.people[client].home == broker).collect()
+    }
+
     async fn crash(&mut self, broker: usize) -> Result<(), RealError> {
         self.network.look().await;
         self.network.kill(broker).await?;
         self.disturb();
-        for client in 0..self.people.len() {
-            if self.people[client].home == broker {
-                self.disconnect(client).await;
-            }
+        for client in self.clients_of(broker) {
+            self.disconnect(client).await;
         }
         Ok(())
     }
@@ -348,24 +346,18 @@ impl Run {
         }
         self.network.start(broker).await?;
         self.disturb();
-        for client in 0..self.people.len() {
-            if self.people[client].home == broker {
-                self.connect(client).await;
-            }
+        for client in self.clients_of(broker) {
+            self.connect(client).await;
         }
         Ok(())
     }
 
     fn expect(&self, client: &str, received: u64) -> Result<(), RealError> {
         let number = self.client(client)?;
-        self.books.with(|oracle| {
-            let verdict = oracle.verdicts[number];
-            let (came, duplicates) = (verdict.received + verdict.optional, verdict.duplicates);
-            if came != received || duplicates > 0 {
-                let complaint = format!("{client} got {came} events ({duplicates} twice) instead of {received}");
-                oracle.complain(complaint);
-            }
-        });
+        let verdict = self.books.with(|oracle| oracle.book.verdicts()[number]);
+        if let Some(wrong) = verdict.differs(received) {
+            self.books.complain(format!("{client} {wrong}"));
+        }
         Ok(())
     }
 
@@ -395,10 +387,6 @@ fn wires(edges: Vec<[usize; 2]>, links: &LinkSettings, seed: u64) -> Vec<([usize
         bandwidth: links.bandwidth,
     };
     edges.into_iter().map(|ends| (ends, wire())).collect()
-}
-
-fn filter(text: &str) -> Result<Filter, ScenarioError> {
-    Filter::parse(text).map_err(|error| ScenarioError::Filter(error.render(text)))
 }
 
 /// Runs a scenario with processes of a program, and reports. Must be called within a tokio runtime.

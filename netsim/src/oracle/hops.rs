@@ -7,10 +7,10 @@ impl Oracle {
     /// An event goes from a leaf to its parent, or the other way.
     pub(crate) fn hop_sent(&mut self, hop: [usize; 2], up: bool, frame: &EventFrame, now: Time) {
         if !up && let Err(complaint) = self.custody.goes_down(hop, frame) {
-            self.complain(complaint);
+            self.book.complain(complaint);
         }
         let Some(number) = self.number(frame.id, &frame.event) else {
-            return self.complain(format!("a copy of event {} that nobody published", frame.id));
+            return self.book.complain(format!("a copy of event {} that nobody published", frame.id));
         };
         if let Some(publication) = self.moved(number, now) {
             publication.crossings.push(hop);
