@@ -370,7 +370,7 @@ impl Enindex {
         self.lists.scan(reading);
         scratch.tested = reading.candidates.len();
         scratch.events = scratch.events.wrapping_add(1);
-        if scratch.events.is_multiple_of(Observations::EVERY) {
+        if Observations::wants(scratch.events) {
             self.observe(reading);
         }
     }

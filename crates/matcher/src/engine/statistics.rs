@@ -1,6 +1,7 @@
 //! Running statistics: what values look like, and the lenses that divide them into cells.
 
 use super::codes::{code_of, implied_key};
+use super::table::hash_number;
 use std::cmp::Ordering;
 use std::mem::size_of;
 
@@ -57,6 +58,9 @@ pub(super) struct Lens {
     bounds: Box<[u32]>,
     /// The probability, in 1/65535, of all cells up to this one.
     cumulative: Box<[u16]>,
+    /// The numbers from one cell to the next: few cells lie far apart, so that they are told apart by the upper bits of their numbers
+    /// too.
+    step: u8,
     /// By kind of key cell: those under which entries are posted, folded into 64 bits. See [`super::keys`].
     pub(super) posted: Option<Box<[u64; 17]>>,
 }
@@ -86,6 +90,7 @@ impl Lens {
             least: codes.first().copied().unwrap_or(0),
             greatest: codes.last().copied().unwrap_or(0),
             bounds: bounds.into(),
+            step: (CELLS / cumulative.len()) as u8,
             cumulative: cumulative.into(),
             posted: None,
         }
@@ -94,7 +99,23 @@ impl Lens {
     /// The cell of a code that is not absence's.
     #[inline]
     pub(super) fn cell(&self, code: u32) -> u8 {
-        (1 + self.bounds.partition_point(|&bound| bound <= code)) as u8
+        self.number(self.place(code))
+    }
+
+    /// How many cells lie before the one of a code.
+    #[inline]
+    fn place(&self, code: u32) -> usize {
+        self.bounds.partition_point(|&bound| bound <= code)
+    }
+
+    #[inline]
+    fn number(&self, place: usize) -> u8 {
+        1 + place as u8 * self.step
+    }
+
+    /// The code that a cell starts with.
+    fn start(&self, place: usize) -> u32 {
+        if place > 0 { self.bounds[place - 1] } else { self.least }
     }
 
     /// The position of a key that is not absence's: its cell in the upper byte, and below where it lies inside of that. Positions
@@ -104,29 +125,28 @@ impl Lens {
     #[inline]
     pub(super) fn position(&self, key: u64) -> u16 {
         let code = code_of(key);
-        let cell = self.cell(code);
-        let index = usize::from(cell);
-        let start = if index > 1 { self.bounds[index - 2] } else { self.least };
+        let place = self.place(code);
+        let start = self.start(place);
         let inside = match key.cmp(&implied_key(start)) {
             Ordering::Less => 0,
             Ordering::Equal => START,
             Ordering::Greater if code == start => 2,
             Ordering::Greater => {
-                let end = self.bounds.get(index - 1).copied().unwrap_or(self.greatest.saturating_add(1));
+                let end = self.bounds.get(place).copied().unwrap_or(self.greatest.saturating_add(1));
                 let width = u64::from(end.saturating_sub(start)).max(1);
                 3 + (u64::from(code - start) * 125 / width).min(124) as u16
             }
         };
-        u16::from(cell) << 8 | inside << 1
+        u16::from(self.number(place)) << 8 | inside << 1
     }
 
     /// The probability of the cells from `first` to `last`, given that there is a value.
     pub(super) fn probability(&self, first: u8, last: u8) -> f32 {
-        let up_to = |cell: usize| match cell {
+        let up_to = |cell: u8| match cell {
             0 => 0,
-            _ => i32::from(self.cumulative[(cell - 1).min(self.cumulative.len() - 1)]),
+            _ => i32::from(self.cumulative[usize::from((cell - 1) / self.step).min(self.cumulative.len() - 1)]),
         };
-        let share = up_to(last.into()) - up_to(usize::from(first) - 1);
+        let share = up_to(last) - up_to(first - 1);
         share as f32 / 65_535.0 + 0.001
     }
 
@@ -138,10 +158,8 @@ impl Lens {
     /// The probability of one code that lies in this cell.
     pub(super) fn probability_in(&self, code: u32, cell: u8) -> f32 {
         let whole = self.probability(cell, cell);
-        let index = usize::from(cell);
-        let start = if index > 1 { self.bounds[index - 2] } else { self.least };
         // What is frequent has a cell that starts with it.
-        if start == code { whole } else { whole / 4.0 }
+        if self.start(usize::from((cell - 1) / self.step)) == code { whole } else { whole / 4.0 }
     }
 
     /// Whether events that look like this would have given quite another lens.
@@ -152,13 +170,23 @@ impl Lens {
         if self.is_early && sample.codes.len() >= ENOUGH {
             return true;
         }
-        let cells = (self.bounds.len() + 1) as u8;
-        let share = |last: u8| sample.codes.iter().filter(|&&code| self.cell(code) <= last).count() as f32;
-        sample.codes.len() >= ENOUGH
-            && (1..4)
-                .map(|quarter| (u16::from(cells) * quarter / 4) as u8)
-                .filter(|&last| last > 0)
-                .any(|last| (share(last) / sample.codes.len() as f32 - self.probability(1, last)).abs() > 0.2)
+        let total = sample.codes.len();
+        if total < ENOUGH {
+            return false;
+        }
+        let places: Vec<usize> = sample.codes.iter().map(|&code| self.place(code)).collect();
+        let is_off = |last: usize| {
+            let share = places.iter().filter(|&&place| place <= last).count() as f32 / total as f32;
+            (share - self.probability(1, self.number(last))).abs() > 0.2
+        };
+        let cells = self.bounds.len() + 1;
+        if (1..4).map(|quarter| cells * quarter / 4).filter(|&count| count > 0).any(|count| is_off(count - 1)) {
+            return true;
+        }
+        // What was frequent has cells that start with it. If most of what is seen now is something else, there are more different
+        // values than the few that gave these cells.
+        let between = sample.codes.iter().zip(&places).filter(|&(&code, &place)| self.start(place) != code).count();
+        cells < CELLS / 2 && 2 * between > total
     }
 
     pub(super) fn memory_usage(&self) -> usize {
@@ -193,10 +221,16 @@ pub(super) struct Observations {
 }
 
 impl Observations {
-    /// How many events pass by for one that is looked at.
+    /// How many events pass by for one that is looked at, on average.
     pub(super) const EVERY: u32 = 8;
     /// After so many, all counts are halved, so that old ones fade.
     const FADE: f32 = 8192.0;
+
+    /// Whether the event of this number is to be looked at. Which ones are has no period, as that might be one of the events.
+    #[inline]
+    pub(super) fn wants(number: u32) -> bool {
+        hash_number(number.into(), 0).is_multiple_of(Self::EVERY.into())
+    }
 
     pub(super) fn begin(&mut self) {
         self.events += 1.0;
@@ -300,6 +334,36 @@ mod tests {
         assert!((lens.probability_of(5) - 0.5).abs() < 0.02 && (lens.probability_of(7) - 0.3).abs() < 0.02);
         let empty = Lens::new(1, 1.0, Vec::new());
         assert_eq!((empty.cell(1), empty.cell(9)), (1, 1));
+    }
+
+    #[test]
+    fn few_cells_lie_far_apart() {
+        let lens = Lens::new(1, 1.0, (0..600).map(|number| 100 + number % 12).collect());
+        let cells: Vec<u8> = (100..112).map(|code| lens.cell(code)).collect();
+        assert!(cells.windows(2).all(|pair| pair[1] - pair[0] > 16) && cells[11] <= CELLS as u8, "{cells:?}");
+        for (before, &cell) in cells.iter().enumerate() {
+            assert!((lens.probability(cell, cell) - 1.0 / 12.0).abs() < 0.01);
+            assert!((lens.probability(1, cell) - (before + 1) as f32 / 12.0).abs() < 0.01);
+            assert!((lens.probability_of(100 + before as u32) - 1.0 / 12.0).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn a_lens_of_few_cells_has_drifted_once_there_are_more_values() {
+        let sample = |values: u32| {
+            let mut sample = Sample::default();
+            // In no order that the sample could be caught by.
+            (0..10_000_u32).for_each(|number| sample.add(number.wrapping_mul(2_654_435_761) >> 8 & (values - 1)));
+            sample
+        };
+        for values in [16, 64, 1 << 20] {
+            let (few, all) = (sample(values.min(64)), sample(values));
+            let codes = |sample: &Sample, number: usize| sample.codes()[..number].to_vec();
+            assert!(!Lens::new(1, 1.0, codes(&few, 256)).has_drifted(1.0, &few), "{values}");
+            let early = Lens::new(1, 1.0, codes(&all, 100));
+            assert_eq!(early.has_drifted(1.0, &all), values > 100, "{values}");
+            assert!(!Lens::new(1, 1.0, codes(&all, 256)).has_drifted(1.0, &all), "{values}");
+        }
     }
 
     #[test]

@@ -233,3 +233,18 @@ fn a_late_and_rare_attribute_is_divided_into_cells_too() {
     }
     assert!(tested < 6_000, "400 entries are about the late attribute, and events test {tested} / 100");
 }
+
+#[test]
+fn of_events_that_come_in_turns_all_are_looked_at() {
+    let (mut engine, mut scratch, mut found) = (Enindex::new(), Scratch::default(), Vec::new());
+    engine.insert(SubscriptionId(0), Owner(0), &filter([equal("a", 1)]));
+    let turn = 4 * i64::from(Observations::EVERY);
+    for number in 0..64 * turn {
+        engine.matches(&event([("a", number % turn)]), &mut scratch, &mut found);
+    }
+    let observations = engine.observations.get_mut().unwrap();
+    let seen: std::collections::BTreeSet<u32> = observations.slots[1].sample.codes().iter().copied().collect();
+    assert_eq!(seen.len(), turn as usize);
+    let expected = 64 * turn / i64::from(Observations::EVERY);
+    assert!((observations.events as i64 - expected).abs() < expected / 4, "{}", observations.events);
+}
