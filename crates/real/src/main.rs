@@ -66,11 +66,22 @@ async fn real(arguments: Arguments) -> Result<Report, RealError> {
     // Dropped half done, it kills the brokers and takes down their namespaces.
     let report = tokio::select! {
         report = run(scenario, settings) => report,
-        _ = tokio::signal::ctrl_c() => Err(std::io::Error::from(std::io::ErrorKind::Interrupted).into()),
+        interrupted = interrupted() => interrupted.and(Err(std::io::Error::from(std::io::ErrorKind::Interrupted))).map_err(RealError::from),
     };
     if arguments.keep.is_none() {
         // There may be nothing yet.
         let _ = std::fs::remove_dir_all(passing);
     }
     report
+}
+
+/// Resolves at ctrl-C, and at SIGTERM.
+async fn interrupted() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
 }
