@@ -7,7 +7,7 @@ use enroute_filter::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-pub(crate) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+pub(crate) const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const STRINGS: [&str; 4] = ["", "a", "ab", "b"];
 const COMPARISONS: [Comparison; 6] =
     [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];

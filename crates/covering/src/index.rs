@@ -34,7 +34,7 @@ pub(crate) struct RootIndex {
     attributes: Vec<Attribute>,
     unused: Vec<u32>,
     records: Records,
-    /// Roots for whose attributes no numbers were left; looked at one by one.
+    /// Roots that there is no room for; looked at one by one.
     unnumbered: BTreeSet<NodeId>,
 }
 
@@ -81,7 +81,14 @@ pub(crate) struct Width {
 const UNKNOWN: u32 = MOST_ATTRIBUTES as u32;
 
 /// Their numbers share a word with a byte. Small in tests, which otherwise would never see it reached.
-const MOST_ATTRIBUTES: usize = if cfg!(test) { 3 } else { (1 << 24) - 1 };
+const MOST_ATTRIBUTES: usize = if cfg!(test) { 4 } else { (1 << 24) - 1 };
+
+/// What a root says of its attributes is gone through again and again, so one that speaks of more is not taken in. Small in
+/// tests, as above.
+const MOST_CONSTRAINTS: usize = if cfg!(test) { 3 } else { 256 };
+
+/// Words of all records: roots are known by 32 bits. Small in tests, as above.
+const MOST_WORDS: usize = if cfg!(test) { 1 << 20 } else { u32::MAX as usize };
 
 /// Attributes that are told of.
 const MOST_SUMMARIES: usize = 32;
@@ -123,8 +130,7 @@ impl RootIndex {
                     return None;
                 }
                 let record = self.records.get(user.id);
-                let may_cover =
-                    record.glances().all(|outer| reading.glances.iter().any(|inner| outer.may_cover(inner)));
+                let may_cover = may_cover(record.glances(), reading.glances.iter().copied());
                 (may_cover && covers(record.node())).then(|| record.node())
             })
         });
@@ -163,8 +169,7 @@ impl RootIndex {
                 return None;
             }
             let record = self.records.get(user.id);
-            let may_be_covered =
-                reading.glances.iter().all(|outer| record.glances().any(|inner| outer.may_cover(&inner)));
+            let may_be_covered = may_cover(reading.glances.iter().copied(), record.glances());
             (may_be_covered && is_covered(record.node())).then(|| record.node())
         };
         let users = attribute.into_iter().flat_map(|attribute| attribute.members.users(&narrowest.found));
@@ -174,8 +179,7 @@ impl RootIndex {
 
     /// Takes in a root, posted under its narrowest constraint.
     pub(crate) fn insert(&mut self, node: NodeId, reading: &mut Reading, posted: &Narrowest, nodes: &Nodes) -> RootId {
-        let new = reading.glances.iter().filter(|glance| glance.attribute == UNKNOWN).count();
-        if new > self.unused.len() + (MOST_ATTRIBUTES - self.attributes.len()) {
+        if !self.has_room(reading) {
             self.unnumbered.insert(node);
             return UNNUMBERED;
         }
@@ -201,6 +205,14 @@ impl RootIndex {
         RootId(id)
     }
 
+    /// Whether there are numbers for all its attributes, and a place for its record.
+    fn has_room(&self, reading: &Reading) -> bool {
+        let new = reading.glances.iter().filter(|glance| glance.attribute == UNKNOWN).count();
+        reading.glances.len() <= MOST_CONSTRAINTS
+            && new <= self.unused.len() + (MOST_ATTRIBUTES - self.attributes.len())
+            && self.records.has_room(reading.glances.len())
+    }
+
     /// Forgets a root.
     pub(crate) fn remove(&mut self, root: NodeId, nodes: &Nodes) {
         match nodes.root_id(root) {
@@ -215,7 +227,13 @@ impl RootIndex {
         }
     }
 
-    /// See [`Forest::predicates`](crate::Forest::predicates). Roots without numbers for their attributes do not count.
+    /// Leaves room for no record.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self) {
+        self.records.words.resize(MOST_WORDS, 0);
+    }
+
+    /// See [`Forest::predicates`](crate::Forest::predicates). Roots that there was no room for do not count.
     pub(crate) fn predicates(&self, nodes: &Nodes) -> Vec<PredicateSummary> {
         let members = |number: u32| &self.attributes[number as usize].members;
         let mut attributes: Vec<(Reverse<usize>, &Arc<str>, u32)> =
@@ -276,11 +294,12 @@ impl Reading {
     }
 }
 
-impl Glance {
-    /// Whether the predicate may cover the other one.
-    fn may_cover(&self, other: &Glance) -> bool {
-        self.attribute == other.attribute && self.outline.may_contain(other.outline)
-    }
+/// Whether a conjunction may cover another one, by the glances of both, which are in the order of the attributes' names.
+fn may_cover(mut outer: impl Iterator<Item = Glance>, mut inner: impl Iterator<Item = Glance>) -> bool {
+    outer.all(|outer| {
+        let inner = inner.find(|inner| inner.attribute == outer.attribute);
+        inner.is_some_and(|inner| outer.outline.may_contain(inner.outline))
+    })
 }
 
 /// What all that is covered has in common with what covers it, as bits: the attributes, and the values that are asked for.
@@ -312,6 +331,13 @@ struct Record<'a> {
 const HEADER: usize = 3;
 
 impl Records {
+    /// Whether a root with so many constraints can be added.
+    fn has_room(&self, constraints: usize) -> bool {
+        let length = HEADER + 3 * constraints;
+        self.words.len() + length <= MOST_WORDS || self.unused.get(&length).is_some_and(|pieces| !pieces.is_empty())
+    }
+
+    /// There must be room.
     fn add(&mut self, node: NodeId, posted: usize, glances: &[Glance]) -> u32 {
         let length = HEADER + 3 * glances.len();
         let begin = match self.unused.get_mut(&length).and_then(Vec::pop) {

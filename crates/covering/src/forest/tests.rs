@@ -128,7 +128,7 @@ proptest! {
 
     /// Of one more than the index has numbers for.
     #[test]
-    fn roots_are_the_maxima_on_too_many_attributes((pool, steps) in pool_and_steps(number_tests(), 4)) {
+    fn roots_are_the_maxima_on_too_many_attributes((pool, steps) in pool_and_steps(number_tests(), 5)) {
         run(&pool, &steps);
     }
 
@@ -169,6 +169,36 @@ fn a_cover_that_leaves_reveals_what_it_hid() {
     assert_eq!((forest.len(), forest.root_count()), (3, 1));
     let change = forest.remove(7, &wide);
     assert_eq!(change, RootChange { added: vec![Arc::new(narrow)], removed: vec![Arc::new(wide)] });
+}
+
+/// Neither for long ones nor, when all words are taken, for any.
+#[test]
+fn roots_that_the_index_has_no_room_for_are_looked_at_one_by_one() {
+    let bounded = |names: &[&str], least: i64| {
+        let constraints = names.iter().map(|name| Constraint::compare(*name, Comparison::Ge, least));
+        Conjunction::new(constraints).expect("satisfiable")
+    };
+    let (long, longer) = (bounded(&["a", "b", "c", "d"], 1), bounded(&["a", "b", "c", "d"], 2));
+    for is_full in [false, true] {
+        let (mut forest, mut model) = (Forest::new(), Model::default());
+        if is_full {
+            forest.index.fill();
+        }
+        for root in [&longer, &bounded(&["a"], 9), &bounded(&["b"], 9), &long, &bounded(&["a"], 2)] {
+            forest.insert(1, root);
+            model.insert(1, root);
+            assert_eq!(roots(&forest), model.roots());
+            assert_invariants(&forest);
+        }
+        let users: usize = forest.predicates().iter().map(|summary| summary.users).sum();
+        assert_eq!(users, if is_full { 0 } else { 2 });
+        for root in [&long, &bounded(&["a"], 2), &bounded(&["b"], 9), &longer, &bounded(&["a"], 9)] {
+            forest.remove(1, root);
+            model.remove(1, root);
+            assert_eq!(roots(&forest), model.roots());
+        }
+        assert_is_as_new(&forest);
+    }
 }
 
 #[test]
