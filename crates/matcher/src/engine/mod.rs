@@ -89,7 +89,7 @@ pub struct Enindex {
     unkeyed: usize,
     /// By parity of the lenses.
     dense: [Dense; 2],
-    /// Of shapes.
+    /// Of keys with shapes.
     popularity: Popularity,
     subscribers: Subscribers,
     generations: Generations,

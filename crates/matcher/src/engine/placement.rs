@@ -10,6 +10,7 @@ use super::reading::Reading;
 use super::rows::{HEADER, Kind, PARITY, Predicate, predicates, set_key};
 use super::shapes::Shape;
 use super::statistics::{ENOUGH, Lens};
+use super::table::hash_number;
 use super::{Enindex, codes};
 use std::sync::PoisonError;
 
@@ -27,8 +28,8 @@ const LEAST: usize = 256;
 const DENSE_FROM: f32 = 0.1;
 /// Among fewer entries there are no bitmaps.
 const FEWEST_DENSE: usize = 4096;
-/// Shapes of at least so many entries are frequent.
-const FREQUENT: f32 = 256.0;
+/// Shapes of at least so many entries under one key are frequent.
+const FREQUENT: f32 = 128.0;
 /// Drift is looked for once so many events were observed.
 const ENOUGH_EVENTS: f32 = 128.0;
 
@@ -117,7 +118,7 @@ impl Enindex {
         {
             shape.is_incomplete();
         }
-        let share = self.popularity.share(shape.hash());
+        let share = self.popularity.share(hash_number(choice.key(), shape.hash().into()) as u32);
         let choice = if self.is_dense(weighed, key_probability, share) { Choice::Dense(parity) } else { choice };
         let key = choice.key();
         let header = self.rows.header_mut(row);
@@ -144,8 +145,8 @@ impl Enindex {
         self.post(row, &weighed);
     }
 
-    /// Whether an entry is better off among the bitmaps than under a key that this part of all events has. Entries of
-    /// frequent shapes are compared so fast that it never is.
+    /// Whether an entry is better off among the bitmaps than under a key that this part of all events has. Where this part of all
+    /// entries has its key and shape, and these are many, they are compared so fast that it never is.
     fn is_dense(&self, weighed: &[Weighed], key_probability: f32, share: f32) -> bool {
         key_probability > DENSE_FROM
             && self.row_count >= FEWEST_DENSE

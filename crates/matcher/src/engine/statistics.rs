@@ -58,6 +58,10 @@ pub(super) struct Lens {
     bounds: Box<[u32]>,
     /// The probability, in 1/65535, of all cells up to this one.
     cumulative: Box<[u16]>,
+    /// The probability of a value that is not frequent.
+    one: f32,
+    /// What a cell has in a sample by which the value it starts with is frequent.
+    frequent: f32,
     /// The numbers from one cell to the next: few cells lie far apart, so that they are told apart by the upper bits of their numbers
     /// too.
     step: u8,
@@ -90,6 +94,8 @@ impl Lens {
             least: codes.first().copied().unwrap_or(0),
             greatest: codes.last().copied().unwrap_or(0),
             bounds: bounds.into(),
+            one: rare_probability(&codes),
+            frequent: RARE as f32 / total as f32 + 0.001,
             step: (CELLS / cumulative.len()) as u8,
             cumulative: cumulative.into(),
             posted: None,
@@ -159,7 +165,8 @@ impl Lens {
     pub(super) fn probability_in(&self, code: u32, cell: u8) -> f32 {
         let whole = self.probability(cell, cell);
         // What is frequent has a cell that starts with it.
-        if self.start(usize::from((cell - 1) / self.step)) == code { whole } else { whole / 4.0 }
+        let is_start = self.start(usize::from((cell - 1) / self.step)) == code;
+        if is_start && whole > self.frequent { whole } else { self.one.min(whole) }
     }
 
     /// Whether events that look like this would have given quite another lens.
@@ -193,6 +200,25 @@ impl Lens {
         let posted = if self.posted.is_some() { size_of::<[u64; 17]>() } else { 0 };
         size_of_val(&*self.bounds) + size_of_val(&*self.cumulative) + posted
     }
+}
+
+/// How often a value stands in a sample at most that is not frequent there.
+const RARE: usize = 2;
+
+/// How probable one value is of those that are not frequent in a sorted sample: the fewer of them are in it twice, the more there are
+/// elsewhere.
+fn rare_probability(codes: &[u32]) -> f32 {
+    let (mut once, mut twice) = (0, 0);
+    for equal in codes.chunk_by(|a, b| a == b) {
+        match equal.len() {
+            1 => once += 1,
+            RARE => twice += 1,
+            _ => {}
+        }
+    }
+    let rare = once + RARE * twice;
+    // Pairs are what a square of as many has of equal ones; less than a half says no more than a half.
+    (twice as f32).max(0.5) * 2.0 / (rare.max(1) * codes.len().max(1)) as f32
 }
 
 /// Where inside of its cell the value lies that the cell starts with.
