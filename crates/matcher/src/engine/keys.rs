@@ -6,6 +6,7 @@
 //! range has a key cell of at most about four times its own probability, and a value lies in 17 key cells at most.
 
 use super::rows::{Kind, Predicate};
+use super::simd::ones;
 use super::slots::Aspect;
 use super::statistics::{Lens, is_sharp};
 
@@ -85,18 +86,19 @@ impl KeyCell {
 
     /// Notes in the lens that entries are posted here.
     pub(super) fn post(self, lens: &mut Lens) {
-        lens.posted.get_or_insert_default()[self.kind as usize] |= 1 << (self.index & 63);
+        let posted = lens.posted.get_or_insert_with(|| Box::new([0; 256]));
+        let (first, last) = self.cells();
+        if posted[usize::from(first)] >> self.kind & 1 == 0 {
+            posted[usize::from(first)..=usize::from(last)].iter_mut().for_each(|kinds| *kinds |= 1 << self.kind);
+        }
     }
 }
 
-/// The keys of the key cells that hold a cell and may have entries.
+/// The keys of the key cells that hold a cell and under which entries were posted.
 #[inline]
 pub(super) fn keys_of(lens: &Lens, view: u32, cell_of_value: u8) -> impl Iterator<Item = u64> {
-    let posted = lens.posted.as_deref();
-    (0..KINDS).filter_map(move |kind| {
-        let index = index(kind, cell_of_value);
-        (posted?[kind as usize] >> (index & 63) & 1 == 1).then(|| cell(view, kind, index))
-    })
+    let kinds = lens.posted.as_ref().map_or(0, |posted| posted[usize::from(cell_of_value)]);
+    ones(kinds).map(move |kind| cell(view, kind as u32, index(kind as u32, cell_of_value)))
 }
 
 /// A predicate seen through its slot's lens.

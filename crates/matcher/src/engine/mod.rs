@@ -28,6 +28,7 @@
 //! and results are exact.
 
 mod blocks;
+mod bounds;
 mod codes;
 mod columns;
 mod dense;

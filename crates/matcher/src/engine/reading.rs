@@ -92,6 +92,13 @@ impl Reading {
                 }
             }
         }
+        // All that lies far away is asked for before any of it is needed.
+        for &number in &self.present {
+            super::simd::prefetch(&slots[number].lenses[generations.parity() as usize]);
+        }
+        for &number in &self.present {
+            slots[number].lenses[generations.parity() as usize].prefetch();
+        }
         for &number in &self.present {
             let slot = &slots[number];
             let key = slot.aspect.full_key(self.keys[number as usize]);
@@ -100,6 +107,7 @@ impl Reading {
                     let (view, position) = (view(number, parity) as usize, lens.position(key));
                     self.positions[view] = position;
                     self.cells[view] = (position >> 8) as u8;
+                    lens.prefetch_posted(self.cells[view]);
                 }
             }
         }

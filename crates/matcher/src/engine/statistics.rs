@@ -1,5 +1,6 @@
 //! Running statistics: what values look like, and the lenses that divide them into cells.
 
+use super::bounds::Bounds;
 use super::codes::{code_of, implied_key};
 use super::table::hash_number;
 use std::cmp::Ordering;
@@ -42,6 +43,9 @@ impl Sample {
     }
 }
 
+/// For each cell some bits.
+pub(super) type Posted = [u32; 256];
+
 /// Divides the codes of a slot into cells of about equal probability, numbered from 1 in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lens {
@@ -55,7 +59,7 @@ pub(super) struct Lens {
     least: u32,
     greatest: u32,
     /// The first codes of the cells 2, 3, ...
-    bounds: Box<[u32]>,
+    bounds: Bounds,
     /// The probability, in 1/65535, of all cells up to this one.
     cumulative: Box<[u16]>,
     /// The probability of a value that is not frequent.
@@ -65,8 +69,8 @@ pub(super) struct Lens {
     /// The numbers from one cell to the next: few cells lie far apart, so that they are told apart by the upper bits of their numbers
     /// too.
     step: u8,
-    /// By kind of key cell: those under which entries are posted, folded into 64 bits. See [`super::keys`].
-    pub(super) posted: Option<Box<[u64; 17]>>,
+    /// By cell: the kinds of the key cells that hold it and under which entries were posted, as bits. See [`super::keys`].
+    pub(super) posted: Option<Box<Posted>>,
 }
 
 impl Lens {
@@ -93,7 +97,7 @@ impl Lens {
             is_early: codes.len() < ENOUGH,
             least: codes.first().copied().unwrap_or(0),
             greatest: codes.last().copied().unwrap_or(0),
-            bounds: bounds.into(),
+            bounds: Bounds::new(&bounds),
             one: rare_probability(&codes),
             frequent: RARE as f32 / total as f32 + 0.001,
             step: (CELLS / cumulative.len()) as u8,
@@ -108,10 +112,24 @@ impl Lens {
         self.number(self.place(code))
     }
 
+    /// Asks the processor for what finding a code's cell begins with.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        self.bounds.prefetch();
+    }
+
+    /// Asks the processor for what stands about a cell.
+    #[inline]
+    pub(super) fn prefetch_posted(&self, cell: u8) {
+        if let Some(posted) = &self.posted {
+            super::simd::prefetch(&posted[usize::from(cell)]);
+        }
+    }
+
     /// How many cells lie before the one of a code.
     #[inline]
     fn place(&self, code: u32) -> usize {
-        self.bounds.partition_point(|&bound| bound <= code)
+        self.bounds.up_to(code)
     }
 
     #[inline]
@@ -121,7 +139,7 @@ impl Lens {
 
     /// The code that a cell starts with.
     fn start(&self, place: usize) -> u32 {
-        if place > 0 { self.bounds[place - 1] } else { self.least }
+        place.checked_sub(1).and_then(|before| self.bounds.get(before)).unwrap_or(self.least)
     }
 
     /// The position of a key that is not absence's: its cell in the upper byte, and below where it lies inside of that. Positions
@@ -138,7 +156,7 @@ impl Lens {
             Ordering::Equal => START,
             Ordering::Greater if code == start => 2,
             Ordering::Greater => {
-                let end = self.bounds.get(place).copied().unwrap_or(self.greatest.saturating_add(1));
+                let end = self.bounds.get(place).unwrap_or(self.greatest.saturating_add(1));
                 let width = u64::from(end.saturating_sub(start)).max(1);
                 3 + (u64::from(code - start) * 125 / width).min(124) as u16
             }
@@ -197,8 +215,8 @@ impl Lens {
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let posted = if self.posted.is_some() { size_of::<[u64; 17]>() } else { 0 };
-        size_of_val(&*self.bounds) + size_of_val(&*self.cumulative) + posted
+        let posted = if self.posted.is_some() { size_of::<Posted>() } else { 0 };
+        self.bounds.memory_usage() + size_of_val(&*self.cumulative) + posted
     }
 }
 
