@@ -70,8 +70,7 @@ impl Seen {
 
     fn make_room(&mut self, kept: Life) {
         while self.words > MAX_WORDS
-            && let Some(&(last, life)) = self.by_age.first()
-            && life != kept
+            && let Some(&(last, life)) = self.by_age.iter().find(|(_, life)| *life != kept)
         {
             self.forget(last, life);
         }
@@ -127,5 +126,9 @@ mod tests {
         }
         assert_eq!((seen.words, seen.origins.len(), seen.by_age.len()), (MAX_WORDS, MAX_WORDS, MAX_WORDS));
         assert!(!seen.is_new(id(2 * MAX_WORDS as u64 - 1, 1_000), Time(70_000_000), REMEMBERED));
+        for origin in (0..2 * MAX_WORDS as u64).rev() {
+            seen.is_new(id(origin, 1_000), Time(80_000_000), REMEMBERED);
+        }
+        assert_eq!(seen.words, MAX_WORDS, "all in one moment, each before the others in the order");
     }
 }
