@@ -62,7 +62,8 @@ impl Received {
     pub(crate) fn take(&mut self, interest: Interest, limit: usize, last_id: &mut u64) -> Taken {
         self.staged.0.extend(interest.added);
         self.staged.1.extend(interest.removed);
-        if self.staged.0.len() + self.staged.1.len() > limit {
+        // Who replaces everything by as much has a step of twice that.
+        if self.staged.0.len().max(self.staged.1.len()) > limit {
             self.unstage();
             self.right = false;
             return Taken::TooMany;
@@ -71,8 +72,7 @@ impl Received {
             return Taken::Part;
         }
         let (added, removed) = std::mem::take(&mut self.staged);
-        let kept = if interest.whole { 0 } else { self.filters.len() };
-        if (kept + added.len()).saturating_sub(removed.len()) > limit {
+        if self.len_after(interest.whole, &added, &removed) > limit {
             self.right = false;
             return Taken::TooMany;
         }
@@ -95,6 +95,16 @@ impl Received {
         Taken::Step(changes)
     }
 
+    /// How many filters there would be after a step, or more: what is added may be here already, or come twice. What is removed
+    /// counts if it is here, once.
+    fn len_after(&self, whole: bool, added: &[AnnouncedFilter], removed: &[AnnouncedFilter]) -> usize {
+        if whole {
+            return added.len();
+        }
+        let gone: BTreeSet<&AnnouncedFilter> = removed.iter().filter(|filter| self.contains(filter)).collect();
+        self.filters.len() + added.len() - gone.len()
+    }
+
     /// Adds a filter, and gives its id if it is new.
     pub(crate) fn add(&mut self, filter: &AnnouncedFilter, last_id: &mut u64) -> Option<SubscriptionId> {
         if self.contains(filter) {
@@ -110,5 +120,36 @@ impl Received {
         let id = self.filters.remove(filter)?;
         self.digest = self.digest.without(filter);
         Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filters(names: &[&'static str]) -> Vec<AnnouncedFilter> {
+        names.iter().map(|name| AnnouncedFilter(name.as_bytes().into())).collect()
+    }
+
+    fn step(added: &[&'static str], removed: &[&'static str]) -> Interest {
+        let (added, removed) = (filters(added), filters(removed));
+        Interest { version: 1, scope_version: 1, whole: false, added, removed, last: true, digest: Digest::default() }
+    }
+
+    #[test]
+    fn a_step_may_replace_everything_and_what_is_not_there_makes_no_room() {
+        let (mut received, mut last_id) = (Received::default(), 0);
+        let mut take = |interest| match received.take(interest, 2, &mut last_id) {
+            Taken::Step(_) => Some(received.len()),
+            Taken::Part | Taken::TooMany => None,
+        };
+        assert_eq!(take(step(&["a", "b"], &[])), Some(2));
+        assert_eq!(take(step(&["c", "d"], &["a", "b"])), Some(2));
+        assert_eq!(take(step(&["e"], &["a"])), None, "it is gone already");
+        assert_eq!(take(step(&["e"], &["c", "c"])), Some(2));
+        assert_eq!(take(step(&["f", "g"], &["d", "d"])), None, "it goes but once");
+        assert_eq!(take(step(&["f", "g", "h"], &["d", "e"])), None);
+        assert_eq!(take(step(&[], &["d", "e", "f"])), None);
+        assert_eq!(take(Interest { whole: true, ..step(&["f", "g"], &[]) }), Some(2));
     }
 }
