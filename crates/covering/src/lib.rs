@@ -38,7 +38,8 @@
 //! [`Forest::predicates`] for its size and depth). A look-up ends in a few hundred candidates at most where one of the
 //! constraints is selective: single values, intervals, prefixes, `<>`. What it does not narrow down are wide intervals that
 //! all overlap and larger sets of scattered values; and patterns, of which those that name other characters are passed
-//! over. Those are looked at one by one, if nothing else that their conjunctions ask for tells them apart.
+//! over. Those are looked at one by one, if nothing else that their conjunctions ask for tells them apart. So are conjunctions
+//! of more than 256 constraints, whatever they ask for.
 //!
 //! # Merging
 //!
