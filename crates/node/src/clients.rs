@@ -24,9 +24,11 @@ use tracing::Instrument;
 const STEP: Duration = Duration::from_secs(5);
 /// Requests of one client that may be unanswered.
 const MAX_REQUESTS: usize = 8_192;
-/// Batches of one client that may wait for the event loop, and requests in a batch.
+/// Batches of one client that may wait for the event loop, and what is in a batch: so many requests, or with the last so many
+/// bytes.
 const BATCHES: usize = 2;
 const BATCH_REQUESTS: usize = 256;
+const BATCH_BYTES: usize = 128 << 10;
 /// Bytes of a status that a frame has room for, its number besides.
 const STATUS_BYTES: usize = MAX_STATUS - 64;
 
@@ -195,14 +197,16 @@ async fn read<R: AsyncRead + Unpin>(
             Err(error) => return failed(error),
         };
         let mut batch = Vec::new();
-        let mut end = None;
+        let (mut bytes, mut end) = (0, None);
         while let Some(frame) = next.take() {
+            bytes += frame.size();
             match take_in(context, entry, frame, window).await {
                 Ok(request) => batch.extend(request),
                 Err(reason) => end = Some(reason),
             }
             // A full window opens only when what is in the batch is answered.
-            if end.is_none() && batch.len() < BATCH_REQUESTS && window.available_permits() > 0 {
+            let has_room = batch.len() < BATCH_REQUESTS && bytes < BATCH_BYTES;
+            if end.is_none() && has_room && window.available_permits() > 0 {
                 match frames.next_ready() {
                     Ok(frame) => next = frame,
                     Err(error) => end = Some(failed(error)),
@@ -240,7 +244,10 @@ async fn take_in(
     match frame {
         ClientFrame::Request { .. } | ClientFrame::Publish { .. } | ClientFrame::StatusRequest { .. } => {
             // Given back when the answer is written.
-            window.acquire().await.map_err(|_| End::Gone("over".into()))?.forget();
+            match window.try_acquire() {
+                Ok(permit) => permit.forget(),
+                Err(_) => window.acquire().await.map_err(|_| End::Gone("over".into()))?.forget(),
+            }
         }
         ClientFrame::Hello(_) | ClientFrame::Credit { .. } | ClientFrame::Goodbye(_) => {}
     }

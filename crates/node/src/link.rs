@@ -27,8 +27,9 @@ const DRAIN: Duration = Duration::from_secs(2);
 const MISSED: u32 = 3;
 /// Batches of one direction of a link that may wait for the event loop.
 const BATCHES: usize = 2;
-/// What is handed to the event loop at a time.
+/// What is handed to the event loop at a time: so many events, or with the last so many bytes.
 const BATCH_EVENTS: usize = 256;
+const BATCH_BYTES: u64 = 128 << 10;
 
 /// What the event loop holds of a link.
 pub(crate) struct Link {
@@ -331,7 +332,7 @@ async fn read_events<R: AsyncRead + Unpin>(context: Shared, link: Arc<Link>, mut
                 Ok(DataFrame::Hello(_)) => end = Some(End::Broken("a second data hello".into())),
                 Err(error) => end = Some(End::Unreadable(error)),
             }
-            if batch.len() < BATCH_EVENTS && end.is_none() {
+            if batch.len() < BATCH_EVENTS && bytes < BATCH_BYTES && end.is_none() {
                 match frames.next_ready() {
                     Ok(frame) => next = frame,
                     Err(error) => end = Some(failed(error)),
