@@ -392,8 +392,8 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), EventError> {
         }
         end = name.end;
         let Some(name) = text.get(name) else { return malformed("a name reaches beyond the text or cuts a character") };
-        // The first name is compared with "", which also keeps the empty name out.
-        if name <= before {
+        // The first name is compared with "", which also keeps the empty name out. Mostly the first byte tells already.
+        if name.as_bytes().first() <= before.as_bytes().first() && name <= before {
             return malformed("names are empty, unsorted or repeated");
         }
         before = name;

@@ -110,16 +110,46 @@ pub(super) struct Slot {
 pub(super) struct Slots {
     attributes: Pages<Attribute>,
     by_name: Table<u32>,
+    names: Names,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
     pub(super) dictionary: Dictionary,
     hasher: foldhash::fast::RandomState,
 }
 
+/// Tells most names that no predicate has from those that some has or had, as long as there are few: events may have many attributes
+/// that nobody asks for.
+#[derive(Clone, Debug, Default)]
+struct Names([u64; 4]);
+
+impl Names {
+    /// The word and the bit of a name.
+    #[inline]
+    fn place(name: &str) -> (usize, u64) {
+        let [first, .., last] = *name.as_bytes() else { return (0, 1) };
+        let mixed = first ^ last.rotate_left(3) ^ (name.len() as u8).rotate_left(5);
+        (usize::from(mixed >> 6), 1 << (mixed & 63))
+    }
+
+    fn add(&mut self, name: &str) {
+        let (word, bit) = Names::place(name);
+        self.0[word] |= bit;
+    }
+
+    #[inline]
+    fn may_have(&self, name: &str) -> bool {
+        let (word, bit) = Names::place(name);
+        self.0[word] & bit != 0
+    }
+}
+
 impl Slots {
     /// The number of the attribute of this name, if there is a predicate on it.
     #[inline]
     pub(super) fn attribute_number(&self, name: &str) -> Option<u32> {
+        if !self.names.may_have(name) {
+            return None;
+        }
         let hash = self.hasher.hash_one(name.as_bytes());
         self.by_name.find(hash, |&number| *self.attributes[number].name == *name).copied()
     }
@@ -142,6 +172,7 @@ impl Slots {
         }
         let attribute = Attribute { name: name.clone(), users: 1, slots: [NO_SLOT; ASPECTS], has_patterns: false };
         let number = self.attributes.insert(attribute);
+        self.names.add(name);
         let (hasher, attributes) = (&self.hasher, &self.attributes);
         let hash_of = |&number: &u32| hasher.hash_one(attributes[number].name.as_bytes());
         self.by_name.insert(hash_of(&number), number, hash_of);
