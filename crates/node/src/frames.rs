@@ -17,7 +17,7 @@ const LITTLE: usize = 1 << 10;
 pub(crate) struct Frames<R> {
     reader: R,
     frames: FrameReader,
-    chunk: Box<[u8]>,
+    at_a_time: usize,
     reads: Arc<AtomicU64>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum FramesError {
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(reader: R, traffic: Traffic) -> Frames<R> {
-        Frames { reader, frames: FrameReader::new(traffic), chunk: vec![0; CHUNK].into(), reads: Arc::default() }
+        Frames { reader, frames: FrameReader::new(traffic), at_a_time: CHUNK, reads: Arc::default() }
     }
 
     /// Grows with every read that has brought something, be it only a part of a frame.
@@ -48,22 +48,24 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             if let Some(frame) = self.frames.next_frame()? {
                 return Ok(Some(frame));
             }
-            let count = self.reader.read(&mut self.chunk).await?;
+            let room = self.frames.room(self.at_a_time);
+            let size = room.len();
+            let count = self.reader.read(room).await?;
             if count == 0 {
                 return if self.frames.pending() == 0 { Ok(None) } else { Err(FramesError::BrokenOff) };
             }
-            self.take_in(count);
+            self.take_in(count, size);
         }
     }
 
-    /// So many bytes have been read.
-    fn take_in(&mut self, count: usize) {
+    /// So many bytes have been read, of a room of so many.
+    fn take_in(&mut self, count: usize, size: usize) {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.frames.push(&self.chunk[..count]);
-        if count == CHUNK && self.chunk.len() == CHUNK {
-            self.chunk = vec![0; LARGE_CHUNK].into();
-        } else if count <= LITTLE && self.chunk.len() == LARGE_CHUNK {
-            self.chunk = vec![0; CHUNK].into();
+        self.frames.filled(count);
+        if count <= LITTLE {
+            self.at_a_time = CHUNK;
+        } else if count == size {
+            self.at_a_time = LARGE_CHUNK;
         }
     }
 
@@ -74,9 +76,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             if let Some(frame) = self.frames.next_frame()? {
                 return Ok(Some(frame));
             }
-            match self.reader.read(&mut self.chunk).now_or_never() {
+            let room = self.frames.room(self.at_a_time);
+            let size = room.len();
+            match self.reader.read(room).now_or_never() {
                 None | Some(Ok(0)) => return Ok(None),
-                Some(Ok(count)) => self.take_in(count),
+                Some(Ok(count)) => self.take_in(count, size),
                 Some(Err(error)) => return Err(error.into()),
             }
         }
@@ -91,7 +95,7 @@ impl<S: AsyncRead + AsyncWrite> Frames<S> {
     /// After the hellos: the same frames over the reading half of the stream, and the half to write to.
     pub(crate) fn split(self) -> (Frames<ReadHalf<S>>, WriteHalf<S>) {
         let (reader, writer) = tokio::io::split(self.reader);
-        (Frames { reader, frames: self.frames, chunk: self.chunk, reads: self.reads }, writer)
+        (Frames { reader, frames: self.frames, at_a_time: self.at_a_time, reads: self.reads }, writer)
     }
 }
 

@@ -22,8 +22,11 @@ use tokio::sync::oneshot;
 const HELLO_WAIT: Duration = Duration::from_secs(5);
 /// How long a session that is being closed waits for what is still to be answered.
 const CLOSE_WAIT: Duration = Duration::from_secs(12);
-/// Bytes read at a time, and put into one write if there are that many.
+/// Bytes read at a time, of hellos and of what follows.
+const HELLO: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
+/// A write that has so many bytes is not added to: with one frame more it mostly is still encrypted at once.
+const WRITE: usize = 60 << 10;
 
 /// A stream on which the hellos have been exchanged.
 pub(crate) struct Connection<S> {
@@ -100,7 +103,6 @@ async fn exchange_hellos<S: AsyncRead + AsyncWrite + Unpin>(
     ClientFrame::Hello(hello).encode(&mut out).map_err(ClientError::Unsendable)?;
     stream.write_all(&out).await.map_err(lost)?;
     stream.flush().await.map_err(lost)?;
-    let mut chunk = vec![0; 4096];
     loop {
         if let Some(frame) = frames.next_frame().map_err(ClientError::protocol)? {
             let kind = frame.kind;
@@ -114,11 +116,11 @@ async fn exchange_hellos<S: AsyncRead + AsyncWrite + Unpin>(
                 | ServerFrame::Delivery(_) => Err(ClientError::protocol(format!("a {kind} frame before the hello"))),
             };
         }
-        let count = stream.read(&mut chunk).await.map_err(lost)?;
+        let count = stream.read(frames.room(HELLO)).await.map_err(lost)?;
         if count == 0 {
             return Err(ClientError::disconnected("the broker has closed the stream without answering the hello"));
         }
-        frames.push(&chunk[..count]);
+        frames.filled(count);
     }
 }
 
@@ -146,7 +148,6 @@ impl Incoming<'_> {
         inbox: &Inbox,
         on_reply: &mut impl FnMut(Waiter, ServerFrame),
     ) -> ClientError {
-        let mut chunk = vec![0; CHUNK];
         let mut arrived = Arrived::default();
         loop {
             let taken = self.take_in_all(&mut arrived, on_reply);
@@ -157,9 +158,9 @@ impl Incoming<'_> {
             if let Err(error) = taken {
                 return error;
             }
-            match reader.read(&mut chunk).await {
+            match reader.read(self.frames.room(CHUNK)).await {
                 Ok(0) => return ClientError::disconnected("the broker has closed the stream"),
-                Ok(count) => self.frames.push(&chunk[..count]),
+                Ok(count) => self.frames.filled(count),
                 Err(error) => return lost(error),
             }
         }
@@ -265,7 +266,7 @@ impl<S: AsyncWrite> Output<S> {
     fn put_requests(&mut self, requests: &Requests, pending: &Pending) -> Progress {
         let mut sent = pending.lock();
         while let Some(request) = sent.unsent.pop_front() {
-            if self.buffer.len() >= CHUNK || !pending.has_room(&sent) {
+            if self.buffer.len() >= WRITE || !pending.has_room(&sent) {
                 sent.unsent.push_front(request);
                 return if pending.has_room(&sent) { Progress::Enough } else { Progress::NoRoom };
             }

@@ -190,23 +190,58 @@ impl Frame {
 
 /// Splits one direction of a stream into frames, however the bytes arrive.
 ///
-/// Take out all whole frames before pushing more: then the buffer never holds more than the largest frame allowed on this
-/// stream and one push.
+/// Take out all whole frames before reading more: then it never holds more than twice the largest frame allowed on this stream
+/// and one read.
 #[derive(Debug)]
 pub struct FrameReader {
     traffic: Traffic,
+    /// What has been read.
     buffer: BytesMut,
+    /// What can be read into, right behind `buffer`.
+    room: BytesMut,
 }
 
 impl FrameReader {
     /// A reader at the beginning of a stream.
     pub fn new(traffic: Traffic) -> FrameReader {
-        FrameReader { traffic, buffer: BytesMut::new() }
+        FrameReader { traffic, buffer: BytesMut::new(), room: BytesMut::new() }
+    }
+
+    /// Where to read into: `size` bytes, or less if more than little was left of those before. How many have been read is to be
+    /// [said](FrameReader::filled).
+    pub fn room(&mut self, size: usize) -> &mut [u8] {
+        let (little, much) = (size / 8, size.saturating_mul(4));
+        if self.room.len() <= little || self.room.len() > much {
+            let read = self.buffer.len();
+            // As much again as is here, so that a long frame is not copied more than twice.
+            let more = size.max(read).max(1);
+            if std::mem::take(&mut self.room).len() > much {
+                self.buffer = BytesMut::from(&self.buffer[..]);
+            }
+            // Memory that no frame holds any more is used again.
+            self.buffer.reserve(more);
+            self.buffer.resize(read + more, 0);
+            self.room = self.buffer.split_off(read);
+        }
+        let size = size.clamp(1, self.room.len());
+        &mut self.room[..size]
+    }
+
+    /// So many bytes have been read into the room.
+    pub fn filled(&mut self, count: usize) {
+        // They are neighbours: nothing is copied.
+        self.buffer.unsplit(self.room.split_to(count));
     }
 
     /// Takes in bytes as they came.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = self.room(bytes.len());
+            let count = room.len();
+            room.copy_from_slice(&bytes[..count]);
+            self.filled(count);
+            bytes = &bytes[count..];
+        }
     }
 
     /// The next frame, if it is there as a whole.
