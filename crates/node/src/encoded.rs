@@ -5,8 +5,8 @@ use bytes::{Buf, BytesMut};
 use enroute_wire::{WireError, first_frame_size};
 use std::collections::VecDeque;
 
-/// A piece that has so many bytes is not added to: about what is written, and encrypted, at once.
-const PIECE: usize = 64 << 10;
+/// A piece that has so many bytes is not added to: with one frame more it mostly is still encrypted, and written, at once.
+const PIECE: usize = 60 << 10;
 /// Bytes that a piece begins with at least.
 const SMALLEST: usize = 512;
 

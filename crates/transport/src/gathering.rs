@@ -7,6 +7,8 @@ use std::task::{Context, Poll, ready};
 
 /// Bytes that are written and read at a time when there is much.
 const MUCH: usize = 64 << 10;
+/// What has so many bytes is written by itself, which saves a copy, if nothing waits that it could be written with.
+const ENOUGH: usize = 32 << 10;
 /// A read that brings less is not followed by a large one.
 const LITTLE: usize = 4 << 10;
 
@@ -71,7 +73,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
         if this.waiting() > 0 && this.waiting() + bytes.len() > MUCH {
             ready!(this.poll_drain(context))?;
         }
-        if bytes.len() >= MUCH {
+        if this.waiting() == 0 && bytes.len() >= ENOUGH {
             return Pin::new(&mut this.stream).poll_write(context, bytes);
         }
         if this.outgoing.is_empty() && bytes.len() >= LITTLE {
@@ -239,8 +241,8 @@ mod tests {
         let mut stream = Gathering::new(Stepwise::default());
         let (waker, sent) = (noop_waker(), pattern(1_000_000));
         let context = &mut Context::from_waker(&waker);
-        assert!(Pin::new(&mut stream).poll_write(context, &sent[..40_000]).is_ready());
-        for frame in sent[40_000..].chunks(1_000) {
+        assert!(Pin::new(&mut stream).poll_write(context, &sent[..30_000]).is_ready());
+        for frame in sent[30_000..].chunks(1_000) {
             stream.stream.room = 1_000;
             assert!(Pin::new(&mut stream).poll_flush(context).is_pending());
             assert!(Pin::new(&mut stream).poll_flush(context).is_pending());

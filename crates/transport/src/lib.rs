@@ -1,29 +1,20 @@
 //! Encryption and multiplexing over a byte stream, with few system calls and bounded memory.
 //!
-//! yamux flushes after each of its frames, and noise reads 8 KiB at a time: over a bare socket that is a system call for every 16
-//! KiB written, with all that the receiver does each time, and one for every 8 KiB read. [`Noise`] puts a [`Gathering`] between
-//! noise and the socket. What travels is the same.
+//! yamux cuts what is written into frames of 16 KiB and flushes after each, and noise reads 8 KiB at a time: over a bare socket
+//! that is a system call for every 16 KiB written, with all that the receiver does each time, and one for every 8 KiB read.
+//! [`Multiplexer`] makes larger frames, and [`Noise`] puts a [`Gathering`] between noise and the socket. Others understand what
+//! travels as before.
 
 mod gathering;
+mod multiplexer;
 
 use futures::io::{AsyncRead, AsyncWrite};
 pub use gathering::Gathering;
 use libp2p::core::UpgradeInfo;
 use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade};
 use libp2p::identity::Keypair;
-use libp2p::{PeerId, noise, yamux};
-
-/// Streams of a connection. yamux reserves 256 KiB for each out of its GiB for a connection, and lets the streams in use have what
-/// is left, if they are fast and the way is long. By its own default that is 896 MiB which may wait unread here when they stop
-/// being read, and be on its way ahead of control over a slow link; so it is 16 MiB.
-const STREAMS: usize = 4_096 - 64;
-
-/// The multiplexer, for [`with_tcp`](libp2p::SwarmBuilder::with_tcp), with a bound on what may wait unread.
-pub fn multiplexer() -> yamux::Config {
-    let mut config = yamux::Config::default();
-    config.set_max_num_streams(STREAMS);
-    config
-}
+use libp2p::{PeerId, noise};
+pub use multiplexer::{Multiplexer, Streams};
 
 /// [`noise::Config`], for [`with_tcp`](libp2p::SwarmBuilder::with_tcp), over a stream that is written and read in large pieces.
 #[derive(Clone)]
