@@ -15,13 +15,14 @@ use crate::seen::Seen;
 use crate::timers::{Timer, Timers};
 use crate::topology::Topology;
 use crate::uplink::Uplink;
+use crate::view::View;
 use crate::waits::Waits;
 use crate::watch::Watches;
 use crate::{
     BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, LinkState, Message, Output, Time,
 };
 use enroute_matcher::Owner;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A broker without sockets, clock or randomness of its own: see [`Broker::handle`].
@@ -62,10 +63,7 @@ pub struct Broker {
     pub(crate) seen: Seen,
 
     pub(crate) waiting: WaitingPublications,
-    /// Brokers that publications are not held up for any more, until they answer.
-    pub(crate) overdue: BTreeSet<BrokerId>,
-    /// Whether answers are waited for, and whether any are missing at all; none if it has to be found out anew.
-    pub(crate) missing_answers: Option<(bool, bool)>,
+    pub(crate) view: View,
     pub(crate) last_event: u64,
     pub(crate) parked: Parked,
     /// Room for the matcher's answer, kept from event to event.
@@ -118,8 +116,7 @@ impl Broker {
             uplink: config.leaf.then(Uplink::new),
             seen: Seen::default(),
             waiting: WaitingPublications::default(),
-            overdue: BTreeSet::new(),
-            missing_answers: None,
+            view: View::default(),
             last_event: 0,
             parked: Parked::default(),
             owners: Vec::new(),
@@ -147,10 +144,7 @@ impl Broker {
     /// The link states of all brokers that are known, this one among them, in order of their ids, each with whether there is a path
     /// to it. A driver that chooses neighbours by itself chooses from these.
     pub fn members(&self) -> impl Iterator<Item = (&Arc<LinkState>, bool)> {
-        let me = self.identity.id;
-        self.topology
-            .link_states()
-            .map(move |record| (record, record.origin == me || self.topology.route(record.origin).is_some()))
+        self.topology.link_states()
     }
 
     /// When [`Input::Timer`] is wanted next, if nothing else happens before.
@@ -271,6 +265,9 @@ impl Broker {
 
     fn update_routes(&mut self, out: &mut Vec<Output>) {
         let change = self.topology.update_routes(self.now);
+        for &broker in change.vanished.iter().chain(&change.appeared) {
+            self.view_changed_by(broker);
+        }
         for &broker in &change.vanished {
             self.timers.set(Timer::Unreachable(broker), Some(self.now + self.config.unreachable));
             self.timers.set(Timer::Purge(broker), Some(self.now + self.config.grace));
@@ -313,13 +310,15 @@ impl Broker {
         self.announcements.forget(broker);
         self.forget_interest(broker, out);
         self.timers.set(Timer::Resync(broker), None);
-        self.overdue.remove(&broker);
-        self.view_changed();
+        self.view.forget(broker);
+        self.view_changed_by(broker);
     }
 
     /// The own links have changed, or a link's state of sync.
     pub(crate) fn links_changed(&mut self) {
         self.unsettled.links = true;
+        // Who is at the other end may be about to become reachable.
+        self.view_changed();
     }
 
     /// Every configured peer has been tried, and every link is in sync and in the topology: before the neighbour has listed

@@ -86,7 +86,7 @@ impl Broker {
                     self.forget_life(origin, out);
                 }
                 self.unsettled.routes |= new_life || links_changed;
-                self.view_changed();
+                self.view_changed_by(origin);
                 self.flood(&Message::LinkState(record), Some(link), out);
                 self.answer_scope(origin, out);
             }
@@ -135,6 +135,7 @@ impl Broker {
             self.announcements.forget(broker);
         }
         self.remote.clear();
+        self.view_changed_throughout();
         self.quench_anew(out);
         self.last_event = 0;
         self.link_state_sequence = 0;

@@ -64,6 +64,13 @@ pub struct LinkState {
     pub links: Vec<LinkEnd>,
 }
 
+impl LinkState {
+    /// What it says of the link to a neighbour, if it lists one.
+    pub(crate) fn link_to(&self, neighbour: BrokerId) -> Option<&LinkEnd> {
+        self.links.binary_search_by_key(&neighbour, |link| link.neighbour).ok().map(|place| &self.links[place])
+    }
+}
+
 /// One end of a link, as that end's broker sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEnd {

@@ -4,9 +4,11 @@
 //! the second sum no two paths are equal (but by an accident of hashing), so that the best path from a to b is the best
 //! path from b to a, and each part of a best path is a best path: what one broker expects another to do, the other does.
 
+use crate::records::{Records, length};
 use crate::{BrokerId, LinkState};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 /// The length of a path, in the order of preference.
@@ -19,6 +21,11 @@ pub(crate) struct Distance {
 }
 
 impl Distance {
+    /// The length of a link between two brokers.
+    pub(crate) fn of_link(cost: u32, a: BrokerId, b: BrokerId) -> Distance {
+        Distance { cost: u64::from(cost), tie: pair_hash(a, b) }
+    }
+
     fn plus(self, link: Distance) -> Distance {
         Distance { cost: self.cost.saturating_add(link.cost), tie: self.tie.saturating_add(link.tie) }
     }
@@ -29,12 +36,12 @@ impl Distance {
 pub(crate) struct Route {
     /// The neighbour on the path.
     pub(crate) next_hop: BrokerId,
-    /// The last broker before the destination; oneself if that is a neighbour.
-    parent: BrokerId,
     /// The length of the path.
     pub(crate) distance: Distance,
+    /// The number of the last broker before the destination.
+    parent: u32,
     /// The number of its links.
-    pub(crate) hops: u16,
+    pub(crate) hops: NonZeroU16,
 }
 
 /// A 48-bit hash of the unordered pair.
@@ -46,32 +53,29 @@ fn pair_hash(a: BrokerId, b: BrokerId) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&bytes) >> 16
 }
 
-/// The records that the routes are computed from.
-pub(crate) type Records = BTreeMap<BrokerId, Arc<LinkState>>;
-
 /// Routes from one broker to all that can be reached, kept up to date record by record.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    me: BrokerId,
-    /// By destination; oneself not among them.
-    routes: BTreeMap<BrokerId, Route>,
+    /// The own number.
+    me: u32,
+    /// By the number of the destination; oneself not among them.
+    routes: Vec<Option<Route>>,
 }
 
-/// An offer to reach a broker over a neighbour of it: length of the path, the broker, the neighbour.
-type Offer = Reverse<(Distance, BrokerId, BrokerId)>;
+/// An offer to reach a broker over a neighbour of it: length of the path, the numbers of the broker and of the neighbour.
+type Offer = Reverse<(Distance, u32, u32)>;
+
+/// By the numbers of brokers: what was before a change.
+pub(crate) type Before<T> = BTreeMap<u32, Option<T>>;
 
 impl Routes {
-    pub(crate) fn new(me: BrokerId) -> Routes {
-        Routes { me, routes: BTreeMap::new() }
+    pub(crate) fn new(me: u32) -> Routes {
+        Routes { me, routes: Vec::new() }
     }
 
-    pub(crate) fn get(&self, broker: BrokerId) -> Option<&Route> {
-        self.routes.get(&broker)
-    }
-
-    /// All brokers that can be reached, in order; oneself not among them.
-    pub(crate) fn destinations(&self) -> impl Iterator<Item = BrokerId> {
-        self.routes.keys().copied()
+    /// The route to the broker with a number.
+    pub(crate) fn get(&self, broker: u32) -> Option<&Route> {
+        self.routes.get(broker as usize)?.as_ref()
     }
 
     /// Takes in that some records are other ones than before (of each: what it was, if there was one), and returns for each
@@ -80,44 +84,41 @@ impl Routes {
     /// What hangs, in the tree of all best paths, on a link that is gone or costs something else is cut off; then the shortest
     /// offers first, as Dijkstra's algorithm has it, brokers are reached anew that were cut off or can be reached better. So the
     /// cost is about that of the routes that change and the links at their ends, times a logarithm; not that of all brokers.
-    pub(crate) fn update(
-        &mut self,
-        changed: &BTreeMap<BrokerId, Option<Arc<LinkState>>>,
-        records: &Records,
-    ) -> BTreeMap<BrokerId, Option<Route>> {
-        let mut before = BTreeMap::new();
+    pub(crate) fn update(&mut self, changed: &Before<Arc<LinkState>>, records: &Records) -> Before<Route> {
+        let mut before = Before::new();
         for (&origin, old) in changed {
             self.cut_changed_links(origin, old.as_deref(), records, &mut before);
         }
         let mut offers = BinaryHeap::new();
         for &broker in before.keys() {
-            self.each_edge(broker, records, |neighbour, link| self.offer(neighbour, broker, link, &mut offers));
+            self.each_link(broker, records, |neighbour, link| self.offer(neighbour, broker, link, &mut offers));
         }
         for &origin in changed.keys() {
-            self.each_edge(origin, records, |neighbour, link| {
+            self.each_link(origin, records, |neighbour, link| {
                 self.offer(neighbour, origin, link, &mut offers);
                 self.offer(origin, neighbour, link, &mut offers);
             });
         }
         self.take_offers(offers, records, &mut before);
-        before.retain(|broker, old| self.routes.get(broker) != old.as_ref());
+        before.retain(|&broker, old| self.get(broker) != old.as_ref());
         before
     }
 
     /// Cuts off the origin of a changed record, and all that hangs on it, where the link to the parent is not what it was.
     fn cut_changed_links(
         &mut self,
-        origin: BrokerId,
+        origin: u32,
         old: Option<&LinkState>,
         records: &Records,
-        before: &mut BTreeMap<BrokerId, Option<Route>>,
+        before: &mut Before<Route>,
     ) {
-        let children = old.iter().flat_map(|old| &old.links).map(|link| link.neighbour);
-        let on_it: Vec<BrokerId> =
-            children.filter(|child| self.parent(*child) == Some(origin)).chain([origin]).collect();
+        let listed = old.into_iter().flat_map(|old| &old.links);
+        let children = listed.filter_map(|link| records.numbers.get(link.neighbour));
+        let on_it: Vec<u32> = children.filter(|&child| self.parent(child) == Some(origin)).chain([origin]).collect();
         for child in on_it {
-            let Some(route) = self.routes.get(&child) else { continue };
-            let present = edge(route.parent, child, records);
+            let Some(route) = self.get(child) else { continue };
+            let present =
+                records.at(child).zip(records.at(route.parent)).and_then(|(child, parent)| length(parent, child));
             if present.is_none_or(|link| self.distance(route.parent).map(|to| to.plus(link)) != Some(route.distance)) {
                 self.cut(child, records, before);
             }
@@ -125,75 +126,61 @@ impl Routes {
     }
 
     /// Cuts off a broker and all that hangs on it.
-    fn cut(&mut self, broker: BrokerId, records: &Records, before: &mut BTreeMap<BrokerId, Option<Route>>) {
+    fn cut(&mut self, broker: u32, records: &Records, before: &mut Before<Route>) {
         let mut cut = vec![broker];
         while let Some(broker) = cut.pop() {
-            let Some(route) = self.routes.remove(&broker) else { continue };
+            let Some(route) = self.routes.get_mut(broker as usize).and_then(Option::take) else { continue };
             before.entry(broker).or_insert(Some(route));
-            let links = records.get(&broker).into_iter().flat_map(|record| &record.links);
-            let hangs_on_it = |child: &BrokerId| self.parent(*child) == Some(broker);
-            cut.extend(links.map(|link| link.neighbour).filter(hangs_on_it));
+            let links = records.at(broker).into_iter().flat_map(|record| &record.links);
+            let neighbours = links.filter_map(|link| records.numbers.get(link.neighbour));
+            cut.extend(neighbours.filter(|&child| self.parent(child) == Some(broker)));
         }
     }
 
     /// Takes the shortest offers first, each where it is better than what there is, and makes those that follow from it.
-    fn take_offers(
-        &mut self,
-        mut offers: BinaryHeap<Offer>,
-        records: &Records,
-        before: &mut BTreeMap<BrokerId, Option<Route>>,
-    ) {
+    fn take_offers(&mut self, mut offers: BinaryHeap<Offer>, records: &Records, before: &mut Before<Route>) {
         while let Some(Reverse((distance, broker, parent))) = offers.pop() {
             if self.distance(broker).is_some_and(|present| present <= distance) {
                 continue;
             }
-            let route = match self.routes.get(&parent) {
-                Some(onto) => Route { next_hop: onto.next_hop, parent, distance, hops: onto.hops.saturating_add(1) },
-                None => Route { next_hop: broker, parent, distance, hops: 1 },
+            let Some(record) = records.at(broker) else { continue };
+            let (next_hop, hops) = match self.get(parent) {
+                Some(onto) => (onto.next_hop, onto.hops.saturating_add(1)),
+                None => (record.origin, NonZeroU16::MIN),
             };
-            let old = self.routes.insert(broker, route);
+            if self.routes.len() <= broker as usize {
+                self.routes.resize(broker as usize + 1, None);
+            }
+            let old = self.routes[broker as usize].replace(Route { next_hop, distance, parent, hops });
             before.entry(broker).or_insert(old);
-            self.each_edge(broker, records, |neighbour, link| self.offer(broker, neighbour, link, &mut offers));
+            self.each_link(broker, records, |neighbour, link| self.offer(broker, neighbour, link, &mut offers));
         }
     }
 
     /// Offers `from` as the parent of `to`, if that is better than what there is.
-    fn offer(&self, from: BrokerId, to: BrokerId, link: Distance, offers: &mut BinaryHeap<Offer>) {
+    fn offer(&self, from: u32, to: u32, link: Distance, offers: &mut BinaryHeap<Offer>) {
         let Some(distance) = self.distance(from).map(|to_it| to_it.plus(link)) else { return };
         if self.distance(to).is_none_or(|present| distance < present) {
             offers.push(Reverse((distance, to, from)));
         }
     }
 
-    /// Calls with each neighbour of a broker and the length of the link.
-    fn each_edge(&self, broker: BrokerId, records: &Records, mut each: impl FnMut(BrokerId, Distance)) {
-        for link in records.get(&broker).into_iter().flat_map(|record| &record.links) {
-            if let Some(length) = edge(broker, link.neighbour, records) {
-                each(link.neighbour, length);
-            }
+    /// Calls with the number of each neighbour of a broker and the length of the link.
+    fn each_link(&self, broker: u32, records: &Records, mut each: impl FnMut(u32, Distance)) {
+        if let Some(record) = records.at(broker) {
+            records.links_of(record).for_each(|(neighbour, length)| each(neighbour, length));
         }
     }
 
     /// How far a broker is; none if it cannot be reached.
-    fn distance(&self, broker: BrokerId) -> Option<Distance> {
-        if broker == self.me { Some(Distance::default()) } else { Some(self.routes.get(&broker)?.distance) }
+    fn distance(&self, broker: u32) -> Option<Distance> {
+        if broker == self.me { Some(Distance::default()) } else { Some(self.get(broker)?.distance) }
     }
 
     /// The last broker before this one on the path to it.
-    fn parent(&self, broker: BrokerId) -> Option<BrokerId> {
-        self.routes.get(&broker).map(|route| route.parent)
+    fn parent(&self, broker: u32) -> Option<u32> {
+        self.get(broker).map(|route| route.parent)
     }
-}
-
-/// The length of the link between two brokers, if both list it and speak of the same lives of the two.
-fn edge(a: BrokerId, b: BrokerId, records: &Records) -> Option<Distance> {
-    let end = |from: BrokerId, to: BrokerId| {
-        let links = &records.get(&from)?.links;
-        links.binary_search_by_key(&to, |link| link.neighbour).ok().map(|place| links[place])
-    };
-    let (there, back) = (end(a, b)?, end(b, a)?);
-    let cost = u64::from(there.cost.max(back.cost).max(1));
-    (there.nonce == back.nonce).then(|| Distance { cost, tie: pair_hash(a, b) })
 }
 
 #[cfg(test)]
@@ -204,16 +191,17 @@ mod tests {
     /// Dijkstra's algorithm from nothing: what the routes kept up to date must be.
     fn shortest_paths(me: BrokerId, records: &Records) -> BTreeMap<BrokerId, Route> {
         let mut routes = BTreeMap::new();
+        let number = |broker| records.numbers.get(broker).unwrap();
         let mut queue = BinaryHeap::from([Reverse((Distance::default(), me, me, me, 0u16))]);
         while let Some(Reverse((distance, broker, parent, next_hop, hops))) = queue.pop() {
             if (broker == me && hops > 0) || routes.contains_key(&broker) {
                 continue;
             }
-            if broker != me {
-                routes.insert(broker, Route { next_hop, parent, distance, hops });
+            if let Some(hops) = NonZeroU16::new(hops) {
+                routes.insert(broker, Route { next_hop, parent: number(parent), distance, hops });
             }
-            for end in records.get(&broker).into_iter().flat_map(|record| &record.links) {
-                if let Some(link) = edge(broker, end.neighbour, records) {
+            for end in records.get(broker).into_iter().flat_map(|record| &record.links) {
+                if let Some(link) = records.link(broker, end.neighbour) {
                     let first = if broker == me { end.neighbour } else { next_hop };
                     queue.push(Reverse((distance.plus(link), end.neighbour, broker, first, hops + 1)));
                 }
@@ -222,7 +210,7 @@ mod tests {
         routes
     }
 
-    fn network(edges: &[(u64, u64, u32)]) -> BTreeMap<BrokerId, Arc<LinkState>> {
+    fn network(edges: &[(u64, u64, u32)]) -> Records {
         let mut links: BTreeMap<BrokerId, Vec<LinkEnd>> = BTreeMap::new();
         for &(a, b, cost) in edges {
             links.entry(BrokerId(a)).or_default().push(LinkEnd { neighbour: BrokerId(b), cost, nonce: a ^ b });
@@ -240,17 +228,17 @@ mod tests {
                 addresses: vec![],
                 links,
             };
-            (origin, Arc::new(record))
+            Arc::new(record)
         };
-        links.into_iter().map(record).collect()
+        let mut records = Records::default();
+        for origin in links {
+            records.insert(record(origin));
+        }
+        records
     }
 
     /// All simple paths, the obvious way.
-    fn best(
-        records: &BTreeMap<BrokerId, Arc<LinkState>>,
-        from: BrokerId,
-        to: BrokerId,
-    ) -> Option<(Distance, Vec<BrokerId>)> {
+    fn best(records: &Records, from: BrokerId, to: BrokerId) -> Option<(Distance, Vec<BrokerId>)> {
         let mut found: Option<(Distance, Vec<BrokerId>)> = None;
         let mut stack = vec![(Distance::default(), vec![from])];
         while let Some((distance, path)) = stack.pop() {
@@ -261,9 +249,9 @@ mod tests {
                 }
                 continue;
             }
-            let record = &records[&last];
+            let record = records.get(last).unwrap();
             for end in &record.links {
-                let Some(link) = edge(last, end.neighbour, records) else { continue };
+                let Some(link) = records.link(last, end.neighbour) else { continue };
                 if !path.contains(&end.neighbour) {
                     let mut path = path.clone();
                     path.push(end.neighbour);
@@ -278,13 +266,13 @@ mod tests {
     fn routes_are_the_best_of_all_paths_and_symmetric() {
         let grid = [(1, 2, 1), (2, 3, 1), (4, 5, 1), (5, 6, 2), (1, 4, 1), (2, 5, 3), (3, 6, 1), (6, 7, 1), (3, 7, 2)];
         let records = network(&grid);
-        for &from in records.keys() {
+        for from in (1..=7).map(BrokerId) {
             let routes = shortest_paths(from, &records);
             assert_eq!(routes.len(), records.len() - 1);
             for (&to, route) in &routes {
                 let (distance, path) = best(&records, from, to).unwrap();
                 assert_eq!((route.distance, route.next_hop), (distance, path[1]), "{from} to {to}");
-                assert_eq!(usize::from(route.hops), path.len() - 1);
+                assert_eq!(usize::from(route.hops.get()), path.len() - 1);
                 assert_eq!(shortest_paths(to, &records)[&from].next_hop, path[path.len() - 2]);
             }
         }
@@ -293,9 +281,9 @@ mod tests {
     #[test]
     fn an_edge_needs_both_ends_and_one_nonce() {
         let mut records = network(&[(1, 2, 1), (2, 3, 1)]);
-        let mut half = (*records[&BrokerId(3)]).clone();
+        let mut half = (**records.get(BrokerId(3)).unwrap()).clone();
         half.links[0].nonce += 1;
-        records.insert(BrokerId(3), Arc::new(half));
+        records.insert(Arc::new(half));
         let routes = shortest_paths(BrokerId(1), &records);
         assert_eq!(routes.keys().copied().collect::<Vec<_>>(), [BrokerId(2)]);
     }
@@ -313,12 +301,13 @@ mod tests {
         for _ in 0..60 {
             let brokers = 3 + below(12);
             let me = BrokerId(1);
-            let (mut records, mut routes) = (Records::new(), Routes::new(me));
+            let mut records = Records::default();
+            let mut routes = Routes::new(records.numbers.take(me));
             for _ in 0..60 {
                 let mut changed = BTreeMap::new();
                 for _ in 0..=below(3) {
                     let origin = BrokerId(1 + below(brokers));
-                    let old = records.get(&origin).cloned();
+                    let old = records.get(origin).cloned();
                     let neighbours: Vec<BrokerId> = (1..=brokers).map(BrokerId).filter(|id| *id != origin).collect();
                     let keep = below(4) > 0;
                     let links = neighbours.into_iter().filter_map(|neighbour| {
@@ -342,16 +331,21 @@ mod tests {
                         addresses: vec![],
                         links: links.collect(),
                     };
-                    records.insert(origin, Arc::new(record));
-                    changed.entry(origin).or_insert(old);
+                    let (number, old) = records.insert(Arc::new(record));
+                    changed.entry(number).or_insert(old);
                 }
-                let old_routes = routes.routes.clone();
+                let old_routes = Routes { me: routes.me, routes: routes.routes.clone() };
                 let before = routes.update(&changed, &records);
                 let expected = shortest_paths(me, &records);
-                assert_eq!(routes.routes, expected);
                 for broker in (1..=brokers).map(BrokerId) {
-                    let (old, new) = (old_routes.get(&broker), expected.get(&broker));
-                    assert_eq!(before.get(&broker), (old != new).then(|| old.copied()).as_ref());
+                    let new = expected.get(&broker);
+                    let Some(number) = records.numbers.get(broker) else {
+                        assert_eq!(new, None);
+                        continue;
+                    };
+                    assert_eq!(routes.get(number), new);
+                    let old = old_routes.get(number);
+                    assert_eq!(before.get(&number), (old != new).then(|| old.copied()).as_ref());
                     cut_off += u32::from(old.is_some() && new.is_none());
                     moved += u32::from(old.is_some() && new.is_some() && old != new);
                 }

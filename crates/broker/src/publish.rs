@@ -1,9 +1,9 @@
 //! Publishing: an event is matched once, here, against the own subscriptions and against what all others want, and then
 //! only follows its destinations.
 //!
-//! The view of what others want is complete when every reachable broker has answered the present scope, none is still
-//! starting, and none is about to become reachable (a link to it is up, or listed by its other end alone). Until then publications wait, in order; one that has waited for [`Config::publish_wait`](crate::Config) goes
-//! out all the same and its receipt says so. The brokers it waited for are not waited for again until they answer.
+//! While the [view](crate::view) of what others want is not complete, publications wait, in order; one that has waited for
+//! [`Config::publish_wait`](crate::Config) goes out all the same and its receipt says so. The brokers it waited for are not waited
+//! for again until they answer.
 //!
 //! What a leaf broker cannot match against all that others want goes up, unless it has a lease that says that nobody wants it.
 
@@ -16,7 +16,7 @@ use crate::{
 };
 use enroute_filter::Event;
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// Who has published an event, as far as this broker knows.
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +143,9 @@ impl Broker {
 
     /// Publishes what waits, as far as the view or the time it has waited allows.
     pub(crate) fn publish_waiting(&mut self, out: &mut Vec<Output>) {
+        if self.waiting.queue.is_empty() && self.uplink.is_none() {
+            return;
+        }
         if self.may_publish_now() {
             self.send_kept(out);
         }
@@ -155,8 +158,7 @@ impl Broker {
 
     /// The first waiting publication has waited long enough: whoever has not answered is not waited for any more.
     pub(crate) fn on_publication_due(&mut self, out: &mut Vec<Output>) {
-        self.overdue = self.unanswered();
-        self.missing_answers = None;
+        self.wait_for_none_of_the_unanswered();
         self.send_kept(out);
         self.publish_waiting(out);
     }
@@ -213,54 +215,8 @@ impl Broker {
 
     /// Twice the way to the farthest destination, and some.
     fn hop_limit(&self, destinations: &[BrokerId]) -> u16 {
-        let hops = destinations.iter().filter_map(|&broker| self.topology.route(broker)).map(|route| route.hops).max();
+        let hops =
+            destinations.iter().filter_map(|&broker| self.topology.route(broker)).map(|route| route.hops.get()).max();
         hops.unwrap_or(0).saturating_mul(2).saturating_add(16)
-    }
-
-    /// The reachable brokers that have not said what they want of the present scope, or are still starting, and those about to
-    /// be reachable. For a leaf broker it is the uplink while it has no lease, or itself while it has none with a path.
-    pub(crate) fn unanswered(&self) -> BTreeSet<BrokerId> {
-        if let Some(uplink) = &self.uplink {
-            let above = uplink.path().first().copied().unwrap_or(self.identity.id);
-            return if self.is_leased() { BTreeSet::new() } else { BTreeSet::from([above]) };
-        }
-        let version = self.scope.version();
-        let answered = |broker: BrokerId| {
-            let starting = self.topology.link_state(broker).is_some_and(|record| record.starting);
-            !starting && self.remote.answered(broker, version)
-        };
-        let coming = self.links.neighbours().chain(self.topology.listed_by_reachable());
-        let coming = coming.filter(|&broker| broker != self.identity.id && self.topology.route(broker).is_none());
-        self.topology.reachable().filter(|&broker| !answered(broker)).chain(coming).collect()
-    }
-
-    /// Whether every reachable broker has said what it wants.
-    pub(crate) fn view_is_complete(&mut self) -> bool {
-        self.judge_view();
-        self.missing_answers == Some((false, false))
-    }
-
-    /// Whether nobody is waited for any more.
-    fn may_publish_now(&mut self) -> bool {
-        self.judge_view();
-        self.missing_answers.is_some_and(|(waited_for, _)| !waited_for)
-    }
-
-    /// Computes, unless nothing has changed, whether answers are waited for and whether any are missing at all.
-    fn judge_view(&mut self) {
-        if self.missing_answers.is_none() {
-            let unanswered = self.unanswered();
-            self.overdue.retain(|broker| unanswered.contains(broker));
-            // A leaf broker without a path to the core goes on without one.
-            let waits_for = |broker: &BrokerId| !self.overdue.contains(broker) && *broker != self.identity.id;
-            let waited_for = self.starting || unanswered.iter().any(waits_for);
-            self.missing_answers = Some((waited_for, self.starting || !unanswered.is_empty()));
-        }
-    }
-
-    /// Something has changed that the completeness of the view depends on.
-    pub(crate) fn view_changed(&mut self) {
-        self.missing_answers = None;
-        self.unsettled.view = true;
     }
 }

@@ -128,7 +128,7 @@ impl Broker {
                 self.take_for_everything(from, scope_version, out);
             }
         }
-        self.view_changed();
+        self.view_changed_by(from);
     }
 
     /// Forgets what a broker has announced.

@@ -194,6 +194,6 @@ impl Broker {
         }
         self.flood(&Message::Scope(record), None, out);
         self.tell_scope_up(out);
-        self.view_changed();
+        self.view_changed_throughout();
     }
 }

@@ -158,6 +158,10 @@ impl Told {
         while self.under_way.front().is_some_and(|&(first, _)| first <= mark) {
             self.under_way.pop_front();
         }
+        if self.under_way.is_empty() {
+            // Most are told nothing most of the time: none keeps room.
+            self.under_way = VecDeque::new();
+        }
     }
 }
 

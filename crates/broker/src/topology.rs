@@ -1,10 +1,12 @@
 //! What is known of all brokers: their link states, their scopes, and the routes that follow.
 
-use crate::paths::{Records, Route, Routes};
+use crate::paths::{Before, Route, Routes};
+use crate::records::Records;
 use crate::scope::MAX_FILTERS;
 use crate::{AnnouncedFilter, BrokerId, Held, LinkState, Scope, ScopeRecord, Time, Version};
 use enroute_covering::overlaps;
 use enroute_filter::{Conjunction, Filter};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -50,16 +52,12 @@ impl ScopeView {
     }
 }
 
-/// What is held of one broker.
-#[derive(Debug, Default)]
+/// What a broker has last said of its scope.
+#[derive(Clone, Debug)]
 struct Known {
-    scope_version: Version,
-    scope_record: Option<Arc<ScopeRecord>>,
+    version: Version,
+    record: Arc<ScopeRecord>,
     scope: ScopeView,
-    /// Since when there is no path to it; none while there is.
-    unreachable_since: Option<Time>,
-    /// Whether a neighbour was not told of it because there was no path to it then.
-    withheld: bool,
 }
 
 /// What a record did.
@@ -94,141 +92,158 @@ pub(crate) struct RouteChange {
     pub(crate) moved: Vec<BrokerId>,
 }
 
-/// The network as this broker knows it.
+/// The network as this broker knows it. Of each broker it holds the link state and the route to it, in arrays; of those with
+/// something to it, what that is: most publish nothing and can be reached.
 #[derive(Debug)]
 pub(crate) struct Topology {
     me: BrokerId,
     capacity: usize,
     link_states: Records,
-    known: BTreeMap<BrokerId, Known>,
     routes: Routes,
+    scopes: BTreeMap<BrokerId, Known>,
+    /// The known brokers that there is no path to, and since when.
+    unreachable: BTreeMap<BrokerId, Time>,
+    /// The brokers that a neighbour was not told of because there was no path to them then.
+    withheld: BTreeSet<BrokerId>,
     /// The brokers of which something is new since the routes were computed, and the link states they had then.
-    changed: BTreeMap<BrokerId, Option<Arc<LinkState>>>,
+    changed: Before<Arc<LinkState>>,
 }
 
 impl Topology {
     pub(crate) fn new(me: BrokerId, capacity: usize) -> Topology {
-        let (link_states, known, changed) = (Records::new(), BTreeMap::new(), BTreeMap::new());
-        Topology { me, capacity, link_states, known, routes: Routes::new(me), changed }
+        let mut link_states = Records::default();
+        let routes = Routes::new(link_states.numbers.take(me));
+        Topology {
+            me,
+            capacity,
+            link_states,
+            routes,
+            scopes: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
+            withheld: BTreeSet::new(),
+            changed: Before::new(),
+        }
     }
 
     pub(crate) fn link_state(&self, broker: BrokerId) -> Option<&Arc<LinkState>> {
-        self.link_states.get(&broker)
+        self.link_states.get(broker)
     }
 
     pub(crate) fn scope_record(&self, broker: BrokerId) -> Option<&Arc<ScopeRecord>> {
-        self.known.get(&broker)?.scope_record.as_ref()
+        self.scopes.get(&broker).map(|known| &known.record)
     }
 
     /// The scope of a broker that is known in its present life.
     pub(crate) fn scope(&self, broker: BrokerId) -> &ScopeView {
         const NOBODY: &ScopeView = &ScopeView::Nobody;
-        self.known.get(&broker).map_or(NOBODY, |known| &known.scope)
+        self.scopes.get(&broker).map_or(NOBODY, |known| &known.scope)
     }
 
     pub(crate) fn scope_version(&self, broker: BrokerId) -> Version {
-        self.known.get(&broker).map_or(Version::default(), |known| known.scope_version)
+        self.scopes.get(&broker).map_or(Version::default(), |known| known.version)
     }
 
     /// The present incarnation of a broker whose link state is held.
     pub(crate) fn incarnation(&self, broker: BrokerId) -> Option<u64> {
-        self.link_states.get(&broker).map(|record| record.version.incarnation)
+        self.link_state(broker).map(|record| record.version.incarnation)
     }
 
     pub(crate) fn route(&self, broker: BrokerId) -> Option<&Route> {
-        self.routes.get(broker)
+        self.routes.get(self.link_states.numbers.get(broker)?)
     }
 
     /// All brokers that there is a path to, in order of their ids; oneself not among them.
     pub(crate) fn reachable(&self) -> impl Iterator<Item = BrokerId> {
-        self.routes.destinations()
+        let reached = |&(_, number): &(BrokerId, u32)| self.routes.get(number).is_some();
+        self.link_states.numbers.iter().filter(reached).map(|(broker, _)| broker)
     }
 
-    /// The neighbours of all that can be reached, as these list them: among them those that do not list the link yet.
-    pub(crate) fn listed_by_reachable(&self) -> impl Iterator<Item = BrokerId> {
-        let records = self.reachable().chain([self.me]).filter_map(|broker| self.link_states.get(&broker));
-        records.flat_map(|record| record.links.iter().map(|link| link.neighbour))
+    /// Brokers without a path to them that one with a path, or this one, lists as a neighbour: those that do not list the link yet.
+    pub(crate) fn about_to_be_reachable(&self) -> impl Iterator<Item = BrokerId> {
+        let in_reach = |broker: BrokerId| broker == self.me || self.route(broker).is_some();
+        let coming = move |&(to, from): &(BrokerId, BrokerId)| !in_reach(to) && in_reach(from);
+        self.link_states.half_links().filter(coming).map(|(to, _)| to)
     }
 
-    /// All link states that are held, the own one among them.
-    pub(crate) fn link_states(&self) -> impl Iterator<Item = &Arc<LinkState>> {
-        self.link_states.values()
+    /// All link states that are held, the own one among them, each with whether there is a path to its origin; in order of the ids.
+    pub(crate) fn link_states(&self) -> impl Iterator<Item = (&Arc<LinkState>, bool)> {
+        self.link_states
+            .iter()
+            .map(|(number, record)| (record, record.origin == self.me || self.routes.get(number).is_some()))
     }
 
     /// All brokers of which a link state is held, oneself among them.
     pub(crate) fn brokers(&self) -> impl Iterator<Item = BrokerId> {
-        self.link_states.keys().copied()
+        self.link_states.iter().map(|(_, record)| record.origin)
     }
 
     /// The brokers whose clients publish, with what; those of whom no link state is held are not among them.
     pub(crate) fn publishers(&self) -> impl Iterator<Item = (BrokerId, &ScopeView)> {
         let publishes = |(broker, known): &(&BrokerId, &Known)| {
-            known.scope != ScopeView::Nobody && self.link_states.contains_key(broker)
+            known.scope != ScopeView::Nobody && self.link_states.get(**broker).is_some()
         };
-        self.known.iter().filter(publishes).map(|(&broker, known)| (broker, &known.scope))
+        self.scopes.iter().filter(publishes).map(|(&broker, known)| (broker, &known.scope))
     }
 
     pub(crate) fn unreachable_since(&self, broker: BrokerId) -> Option<Time> {
-        self.known.get(&broker)?.unreachable_since
+        self.unreachable.get(&broker).copied()
     }
 
     /// What can be offered to a new neighbour: the origins that there is a path to, and oneself.
     pub(crate) fn offer(&self) -> Vec<Held> {
-        let held = |(&origin, record): (&BrokerId, &Arc<LinkState>)| {
-            let offered = origin == self.me || self.routes.get(origin).is_some();
-            offered.then(|| Held { origin, links: record.version, scope: self.scope_version(origin) })
+        let held = |record: &LinkState| {
+            let origin = record.origin;
+            Held { origin, links: record.version, scope: self.scope_version(origin) }
         };
-        self.link_states.iter().filter_map(held).collect()
+        self.link_states().filter(|(_, in_reach)| *in_reach).map(|(record, _)| held(record)).collect()
     }
 
     /// A neighbour is told of what can be reached only: notes which brokers were left out.
     pub(crate) fn withhold_unreachable(&mut self) {
-        for known in self.known.values_mut().filter(|known| known.unreachable_since.is_some()) {
-            known.withheld = true;
-        }
+        self.withheld.extend(self.unreachable.keys());
     }
 
     /// Whether some neighbour was not told of a broker; not so any more after this.
     pub(crate) fn take_withheld(&mut self, broker: BrokerId) -> bool {
-        self.known.get_mut(&broker).is_some_and(|known| std::mem::take(&mut known.withheld))
+        self.withheld.remove(&broker)
     }
 
     /// Takes in a link state if it is newer than what is held.
     pub(crate) fn accept_link_state(&mut self, record: Arc<LinkState>) -> Accepted {
         let origin = record.origin;
-        let (new_life, links_changed) = match self.link_states.get(&origin) {
+        let (new_life, links_changed) = match self.link_state(origin) {
             Some(held) if held.peer_id != record.peer_id => return Accepted::Clash { held_by: held.peer_id.clone() },
             Some(held) if held.version >= record.version => return Accepted::Old,
             Some(held) => (held.version.incarnation < record.version.incarnation, held.links != record.links),
             None if self.link_states.len() >= self.capacity => return Accepted::Full,
             None => (true, true),
         };
-        let known = self.known.entry(origin).or_default();
-        if known.scope_version.incarnation < record.version.incarnation {
-            let Known { unreachable_since, withheld, .. } = *known;
-            *known = Known { unreachable_since, withheld, ..Known::default() };
+        if self.scope_version(origin).incarnation < record.version.incarnation {
+            self.scopes.remove(&origin);
         }
-        let old = self.link_states.insert(origin, record);
-        self.changed.entry(origin).or_insert(old);
+        let (number, old) = self.link_states.insert(record);
+        self.changed.entry(number).or_insert(old);
         Accepted::New { new_life, links_changed }
     }
 
     /// Takes in a scope if it is newer than what is held and not of an earlier life. It may come before the link state of
     /// its origin and is kept then.
     pub(crate) fn accept_scope(&mut self, record: Arc<ScopeRecord>) -> Accepted {
-        let present = self.incarnation(record.origin).unwrap_or(0);
-        if !self.known.contains_key(&record.origin) && self.known.len() >= self.capacity {
+        let (origin, version) = (record.origin, record.version);
+        let present = self.incarnation(origin).unwrap_or(0);
+        let numbers = &self.link_states.numbers;
+        if !numbers.is_known(origin) && numbers.len() >= self.capacity {
             return Accepted::Full;
         }
-        let known = self.known.entry(record.origin).or_default();
-        if record.version <= known.scope_version || record.version.incarnation < present {
+        let held = self.scope_version(origin);
+        if version <= held || version.incarnation < present {
             return Accepted::Old;
         }
-        let new_life = known.scope_version.incarnation < record.version.incarnation;
-        self.changed.entry(record.origin).or_insert_with(|| self.link_states.get(&record.origin).cloned());
-        known.scope_version = record.version;
-        known.scope = ScopeView::read(&record.scope);
-        known.scope_record = Some(record);
+        let new_life = held.incarnation < version.incarnation;
+        let number = self.link_states.numbers.take(origin);
+        self.changed.entry(number).or_insert_with(|| self.link_states.at(number).cloned());
+        let scope = ScopeView::read(&record.scope);
+        self.scopes.insert(origin, Known { version, record, scope });
         Accepted::New { new_life, links_changed: false }
     }
 
@@ -237,23 +252,24 @@ impl Topology {
         let changed = std::mem::take(&mut self.changed);
         let before = self.routes.update(&changed, &self.link_states);
         let mut change = RouteChange::default();
-        for (&broker, old) in &before {
-            match (old, self.routes.get(broker)) {
-                (None, Some(_)) => change.appeared.push(broker),
-                (Some(old), Some(new)) if old.next_hop != new.next_hop => change.moved.push(broker),
+        let judged: BTreeSet<u32> = before.keys().chain(changed.keys()).copied().collect();
+        let named = judged.iter().filter_map(|&number| Some((self.link_states.numbers.id(number)?, number)));
+        let mut named: Vec<(BrokerId, u32)> = named.collect();
+        // What follows is done in an order that does not depend on who was heard of first.
+        named.sort_unstable();
+        for (broker, number) in named {
+            let present = self.routes.get(number);
+            match (before.get(&number), present) {
+                (Some(None), Some(_)) => change.appeared.push(broker),
+                (Some(Some(old)), Some(new)) if old.next_hop != new.next_hop => change.moved.push(broker),
                 (Some(_) | None, Some(_) | None) => {}
             }
-        }
-        let judged: BTreeSet<BrokerId> = before.keys().chain(changed.keys()).copied().collect();
-        for broker in judged {
-            let reachable = broker == self.me || self.routes.get(broker).is_some();
-            let Some(known) = self.known.get_mut(&broker) else { continue };
-            if reachable {
-                known.unreachable_since = None;
-            } else if known.unreachable_since.is_none() {
-                known.unreachable_since = Some(now);
+            if broker == self.me || present.is_some() {
+                self.unreachable.remove(&broker);
+            } else if let Entry::Vacant(unreachable) = self.unreachable.entry(broker) {
+                unreachable.insert(now);
                 // A neighbour may forget it before this broker does, and is told again when it comes back.
-                known.withheld = true;
+                self.withheld.insert(broker);
                 change.vanished.push(broker);
             }
         }
@@ -262,7 +278,13 @@ impl Topology {
 
     /// Forgets a broker.
     pub(crate) fn purge(&mut self, broker: BrokerId) {
-        self.link_states.remove(&broker);
-        self.known.remove(&broker);
+        if let Some(number) = self.link_states.numbers.get(broker) {
+            self.changed.remove(&number);
+        }
+        self.link_states.remove(broker);
+        self.link_states.numbers.give_up(broker);
+        self.scopes.remove(&broker);
+        self.unreachable.remove(&broker);
+        self.withheld.remove(&broker);
     }
 }
