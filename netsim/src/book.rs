@@ -124,6 +124,8 @@ pub struct Book {
     /// By the numbers given for their answers. Those withdrawn before the last [`Book::close`] are forgotten.
     subscriptions: BTreeMap<u64, Subscription>,
     next_subscription: u64,
+    /// The numbers of each client's.
+    of_client: BTreeMap<usize, BTreeSet<u64>>,
     verdicts: Vec<Verdict>,
     complaints: Vec<String>,
 }
@@ -194,6 +196,7 @@ impl Book {
             withdrawn: None,
         };
         self.subscriptions.insert(number, subscription);
+        self.of_client.entry(client).or_default().insert(number);
         number
     }
 
@@ -212,44 +215,44 @@ impl Book {
     /// A withdrawal is asked for.
     pub fn withdraw(&mut self, client: usize, name: &str) {
         let moment = self.moment;
-        for subscription in self.standing(client, Some(name)) {
+        self.change_standing(client, Some(name), |subscription| {
             subscription.withdrawal_asked.get_or_insert(moment);
-        }
+        });
     }
 
     /// A withdrawal is answered.
     pub fn withdrawn(&mut self, client: usize, name: &str) {
         let moment = self.moment;
-        for subscription in self.standing(client, Some(name)) {
-            if subscription.withdrawal_asked.is_some() {
-                subscription.withdrawn = Some(moment);
-            }
-        }
+        self.change_standing(client, Some(name), |subscription| {
+            subscription.withdrawn = subscription.withdrawal_asked.map(|_| moment);
+        });
     }
 
     /// A client's connection ends, and its subscriptions with it.
     pub fn session_ends(&mut self, client: usize) {
         let moment = self.moment;
-        for subscription in self.standing(client, None) {
+        self.change_standing(client, None, |subscription| {
             subscription.withdrawal_asked.get_or_insert(moment);
             subscription.withdrawn = Some(moment);
-        }
+        });
     }
 
-    fn standing(&mut self, client: usize, name: Option<&str>) -> impl Iterator<Item = &mut Subscription> {
-        let named = move |subscription: &Subscription| name.is_none_or(|name| *subscription.name == *name);
-        self.subscriptions
-            .values_mut()
-            .filter(move |subscription| subscription.client == client && subscription.withdrawn.is_none())
-            .filter(move |subscription| named(subscription))
+    /// Changes the subscriptions of a client that are not withdrawn, all or those of a name.
+    fn change_standing(&mut self, client: usize, name: Option<&str>, change: impl Fn(&mut Subscription)) {
+        for number in self.of_client.get(&client).into_iter().flatten() {
+            let subscription = self.subscriptions.get_mut(number);
+            let standing = subscription.filter(|subscription| subscription.withdrawn.is_none());
+            let named = |subscription: &&mut Subscription| name.is_none_or(|name| *subscription.name == *name);
+            standing.filter(named).into_iter().for_each(&change);
+        }
     }
 
     /// The subscriptions of a client that match an event, those among them that have been withdrawn since the last
     /// [`Book::close`].
     pub fn matching(&self, client: usize, event: &Event) -> impl Iterator<Item = &Subscription> {
-        self.subscriptions
-            .values()
-            .filter(move |subscription| subscription.client == client && subscription.filter.matches(event))
+        let numbers = self.of_client.get(&client).into_iter().flatten();
+        let subscriptions = numbers.filter_map(|number| self.subscriptions.get(number));
+        subscriptions.filter(move |subscription| subscription.filter.matches(event))
     }
 
     /// Who must and who may get an event that lives from one moment to another, if its publication is not refused.
@@ -299,6 +302,9 @@ impl Book {
     /// wait ran out, and which was to follow, has done so by now.
     pub fn close(&mut self) {
         self.subscriptions.retain(|_, subscription| subscription.withdrawn.is_none());
+        for numbers in self.of_client.values_mut() {
+            numbers.retain(|number| self.subscriptions.contains_key(number));
+        }
         for subscription in self.subscriptions.values_mut() {
             subscription.in_force.get_or_insert(self.moment);
         }

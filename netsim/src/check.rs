@@ -3,7 +3,7 @@
 use crate::oracle::Crossed;
 use crate::paths::{Graph, links_in_tree};
 use crate::world::{Settings, World};
-use enroute_broker::{Counters, LeafStatus, Status, UplinkStatus};
+use enroute_broker::{BrokerId, Counters, LeafStatus, Status, UplinkStatus};
 use enroute_filter::Event;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,63 +12,66 @@ use std::time::Duration;
 /// The scope of a broker where nobody publishes, in its status.
 const NOBODY: &str = "nobody";
 
-/// For each broker that is up: the broker that it sends to on the way to each other one.
-type NextHops = BTreeMap<usize, BTreeMap<usize, usize>>;
+/// Paths of which so many are looked through, all if there are no more: of larger networks those from some brokers, evenly drawn.
+const PATHS: usize = 250_000;
 
 impl World {
     /// Nothing waits, views are complete, and every broker sees the true network: who is reachable, over which cost, and the
     /// way back is the way there.
     pub(crate) fn check_settled(&mut self) {
-        let graph = self.graph();
-        let names = self.names();
-        let statuses: BTreeMap<usize, Status> =
-            (0..self.hosts.len()).filter_map(|host| Some((host, self.status(host)?))).collect();
-        let mut complaints = Vec::new();
-        let mut next_hops = NextHops::new();
-        for (&host, status) in &statuses {
-            let name = self.hosts[host].name.clone();
+        self.places = self.places();
+        for host in 0..self.hosts.len() {
+            let Some(status) = self.hosts[host].core.as_mut().map(|core| core.own_status()) else { continue };
             // A broker where nobody publishes is told nothing, and its view does not matter.
             // A leaf without a path to the core cannot know what is wanted beyond, and must say so.
-            let reaches_core = self.reaches_core(host);
+            let (reaches_core, name) = (self.reaches_core(host), self.hosts[host].name.clone());
             let incomplete = !status.complete && status.scope != NOBODY && reaches_core;
             if status.complete && status.scope != NOBODY && !reaches_core {
-                complaints.push(format!("{name} says that its view is complete, and has no path to the core"));
+                self.complain(format!("{name} says that its view is complete, and has no path to the core"));
             }
             if status.starting || incomplete || status.waiting_publications > 0 || status.parked_events > 0 {
-                complaints.push(format!(
+                self.complain(format!(
                     "settled, but broker {name} is starting ({}), not complete ({}), holds publications ({}) or events ({})",
                     status.starting, incomplete, status.waiting_publications, status.parked_events
                 ));
             }
-            let distances = graph.distances(host);
-            let mut reached = BTreeSet::new();
-            for broker in status.brokers.iter().filter(|broker| broker.reachable) {
-                let Some(&to) = names.get(&broker.id) else { continue };
-                reached.insert(to);
-                if distances[to] != Some(broker.distance) {
-                    let (truth, said) = (distances[to], broker.distance);
-                    complaints.push(format!("{name} says {} is {said} away instead of {truth:?}", broker.peer_id));
-                }
-                if let Some(next) = broker.next_hop.as_ref().and_then(|next| names.get(next)) {
-                    next_hops.entry(host).or_default().insert(to, *next);
-                }
-            }
-            let truth: BTreeSet<usize> = (0..distances.len()).filter(|&to| distances[to].is_some()).collect();
-            reached.insert(host);
-            if reached != truth {
-                complaints.push(format!("{name} reaches {reached:?} instead of {truth:?}"));
-            }
         }
-        complaints.extend(asymmetries(&graph, &next_hops));
+        let graph = self.graph();
+        let every = (self.hosts.len() * self.hosts.len()).div_ceil(PATHS).max(1);
+        let complaints: Vec<String> =
+            (0..self.hosts.len()).step_by(every).flat_map(|host| self.check_routes(&graph, host)).collect();
         complaints.into_iter().for_each(|complaint| self.complain(complaint));
-        self.next_hops = next_hops;
     }
 
-    fn names(&self) -> BTreeMap<String, usize> {
+    /// What is wrong with the routes of one broker.
+    fn check_routes(&self, graph: &Graph, host: usize) -> Vec<String> {
+        let Some(core) = &self.hosts[host].core else { return Vec::new() };
+        let (distances, name) = (graph.distances(host), &self.hosts[host].name);
+        let mut complaints = Vec::new();
+        for (&id, &to) in self.places.iter().filter(|&(_, &to)| to != host) {
+            let said = core.route_to(id).map(|(_, cost)| cost);
+            if distances[to] != said {
+                let (truth, other) = (distances[to], &self.hosts[to].name);
+                complaints.push(format!("{name} says {other} is {said:?} away instead of {truth:?}"));
+            }
+        }
+        let others = self.places.values().copied().filter(|&to| to != host);
+        let reached = others.filter(|&to| self.next_hop(host, to).is_some());
+        complaints.extend(asymmetries(graph, host, reached, |at, to| self.next_hop(at, to)));
+        complaints
+    }
+
+    /// The broker that another one sends to on the way to a third, as it has it.
+    fn next_hop(&self, at: usize, to: usize) -> Option<usize> {
+        let (next, _) = self.hosts[at].core.as_ref()?.route_to(self.hosts[to].id)?;
+        self.places.get(&next).copied()
+    }
+
+    fn places(&self) -> BTreeMap<BrokerId, usize> {
         // Of two with one identity, one that is up.
         let (mut down, up): (Vec<_>, Vec<_>) = self.hosts.iter().enumerate().partition(|(_, host)| host.core.is_none());
         down.extend(up);
-        down.into_iter().map(|(place, host)| (host.id.to_string(), place)).collect()
+        down.into_iter().map(|(place, host)| (host.id, place)).collect()
     }
 
     /// Each event of a calm time crossed exactly the links of the union of the shortest paths to those who want it.
@@ -121,7 +124,7 @@ impl World {
             return Vec::new();
         }
         let steps = |brokers: &[usize]| brokers.windows(2).map(|pair| [pair[0], pair[1]]).collect::<Vec<_>>();
-        [steps(up), path(&self.next_hops, top, turn), steps(&down)].concat()
+        [steps(up), path(self.hosts.len(), top, turn, |at, to| self.next_hop(at, to)), steps(&down)].concat()
     }
 
     /// Compares all tables with those of a network built afresh with the links that are up, the brokers that are up and what
@@ -289,11 +292,11 @@ fn json(status: &Status) -> serde_json::Map<String, Value> {
 }
 
 /// The links from one broker to another as the brokers' tables have it; what was found if they lead nowhere.
-fn path(next_hops: &NextHops, from: usize, to: usize) -> Vec<[usize; 2]> {
+fn path(brokers: usize, from: usize, to: usize, next_hop: impl Fn(usize, usize) -> Option<usize>) -> Vec<[usize; 2]> {
     let mut path = Vec::new();
     let mut at = from;
-    while at != to && path.len() <= next_hops.len() {
-        let Some(&next) = next_hops.get(&at).and_then(|hops| hops.get(&to)) else { break };
+    while at != to && path.len() <= brokers {
+        let Some(next) = next_hop(at, to) else { break };
         path.push([at, next]);
         at = next;
     }
@@ -313,23 +316,26 @@ fn stretches(graph: &Graph, event: &Crossed) -> Vec<u64> {
     event.interested.iter().filter_map(percent).collect()
 }
 
-/// Pairs of brokers between which the paths do not arrive, cost more than the least, or differ there and back.
-fn asymmetries(graph: &Graph, next_hops: &NextHops) -> Vec<String> {
+/// Brokers to which the paths from one do not arrive, cost more than the least, or differ there and back.
+fn asymmetries(
+    graph: &Graph,
+    from: usize,
+    reached: impl Iterator<Item = usize>,
+    next_hop: impl Fn(usize, usize) -> Option<usize>,
+) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (&from, hops) in next_hops {
-        let distances = graph.distances(from);
-        for &to in hops.keys() {
-            let there = path(next_hops, from, to);
-            let cost: Option<u64> = there.iter().map(|[a, b]| graph.neighbours[*a].get(b)).sum();
-            if there.last().map(|link| link[1]) != Some(to) || cost != distances[to] {
-                complaints.push(format!("the path from {from} to {to} is {there:?} at {cost:?}"));
-            }
-            let mut back = path(next_hops, to, from);
-            back.reverse();
-            back.iter_mut().for_each(|link| link.reverse());
-            if there != back {
-                complaints.push(format!("the path from {from} to {to} is {there:?}, but back it is {back:?}"));
-            }
+    let (brokers, distances) = (graph.neighbours.len(), graph.distances(from));
+    for to in reached {
+        let there = path(brokers, from, to, &next_hop);
+        let cost: Option<u64> = there.iter().map(|[a, b]| graph.neighbours[*a].get(b)).sum();
+        if there.last().map(|link| link[1]) != Some(to) || cost != distances[to] {
+            complaints.push(format!("the path from {from} to {to} is {there:?} at {cost:?}"));
+        }
+        let mut back = path(brokers, to, from, &next_hop);
+        back.reverse();
+        back.iter_mut().for_each(|link| link.reverse());
+        if there != back {
+            complaints.push(format!("the path from {from} to {to} is {there:?}, but back it is {back:?}"));
         }
     }
     complaints
@@ -339,22 +345,24 @@ fn asymmetries(graph: &Graph, next_hops: &NextHops) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn hops(list: &[(usize, usize, usize)]) -> NextHops {
-        let mut hops = NextHops::new();
-        for &(at, to, next) in list {
-            hops.entry(at).or_default().insert(to, next);
-        }
-        hops
+    /// What is found of tables that are given as (at, to, next).
+    fn found(graph: &Graph, list: &[(usize, usize, usize)]) -> usize {
+        let hops: BTreeMap<(usize, usize), usize> = list.iter().map(|&(at, to, next)| ((at, to), next)).collect();
+        let of_one = |from: usize| {
+            let reached = hops.keys().filter(|&&(at, _)| at == from).map(|&(_, to)| to);
+            asymmetries(graph, from, reached, |at, to| hops.get(&(at, to)).copied()).len()
+        };
+        (0..graph.neighbours.len()).map(of_one).sum()
     }
 
     #[test]
     fn loops_detours_and_one_way_paths_are_found() {
         let square = [[0, 1], [1, 2], [2, 3], [3, 0]];
         let graph = Graph::new(4, square.into_iter().map(|link| (link, 1)));
-        let good = hops(&[(0, 2, 1), (1, 2, 2), (2, 0, 1), (1, 0, 0), (0, 1, 1), (2, 1, 1)]);
-        assert!(asymmetries(&graph, &hops(&[(0, 1, 1), (1, 0, 0)])).is_empty());
-        assert!(asymmetries(&graph, &good).is_empty());
-        let one_way = hops(&[
+        let good = [(0, 2, 1), (1, 2, 2), (2, 0, 1), (1, 0, 0), (0, 1, 1), (2, 1, 1)];
+        assert_eq!(found(&graph, &[(0, 1, 1), (1, 0, 0)]), 0);
+        assert_eq!(found(&graph, &good), 0);
+        let one_way = [
             (0, 2, 1),
             (1, 2, 2),
             (2, 0, 3),
@@ -365,11 +373,10 @@ mod tests {
             (0, 3, 3),
             (2, 1, 1),
             (2, 3, 3),
-        ]);
-        assert_eq!(asymmetries(&graph, &one_way).len(), 2);
-        let looped = hops(&[(0, 2, 1), (1, 2, 0)]);
-        assert!(!asymmetries(&graph, &looped).is_empty());
-        let detour = hops(&[(0, 1, 3), (3, 1, 2), (2, 1, 1), (1, 0, 2), (2, 0, 3), (3, 0, 0)]);
-        assert!(!asymmetries(&graph, &detour).is_empty());
+        ];
+        assert_eq!(found(&graph, &one_way), 2);
+        assert!(found(&graph, &[(0, 2, 1), (1, 2, 0)]) > 0);
+        let detour = [(0, 1, 3), (3, 1, 2), (2, 1, 1), (1, 0, 2), (2, 0, 3), (3, 0, 0)];
+        assert!(found(&graph, &detour) > 0);
     }
 }

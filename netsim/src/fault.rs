@@ -26,6 +26,15 @@ impl World {
             return;
         }
         self.disturb();
+        self.create(host);
+        self.restart_timer(host);
+        self.dial_at_start(host);
+        self.wake_leaves();
+        self.connect_clients_soon(host);
+    }
+
+    /// Makes a broker out of what its machine has stored.
+    pub(crate) fn create(&mut self, host: usize) {
         self.trace(host, &"starts");
         let milliseconds = FIRST_DAY + self.now.0 / 1_000;
         let start_nonce = self.random.next_u64();
@@ -46,15 +55,6 @@ impl World {
         };
         let config = Config { leaf: self.settings.uplinks.contains_key(&host), ..self.settings.config.clone() };
         broker.core = Some(Broker::new(identity, config, self.now));
-        self.restart_timer(host);
-        self.dial_at_start(host);
-        self.wake_leaves();
-        for client in 0..self.clients.len() {
-            if self.clients[client].host == host {
-                let at = self.after([1_000, 10_000]);
-                self.schedule(at, Happening::Connect { client, life: self.hosts[host].life });
-            }
-        }
     }
 
     fn dial_at_start(&mut self, host: usize) {
@@ -156,10 +156,25 @@ impl World {
             return;
         }
         connection.ends[side].standing = Standing::Up;
-        let (edge, dialler, dial, told) = (connection.edge, connection.dialler, connection.dial, connection.told);
+        let edge = connection.edge;
+        let hosts = self.edges[edge].hosts;
+        let neighbour = self.neighbour(&self.connections[&number], side);
+        self.give(hosts[side], Input::LinkUp { link: Connection::link(number, side), neighbour });
+        match self.edges[edge].uplink {
+            false => self.tried(hosts[side], edge),
+            true if side == 0 => self.on_uplink_up(hosts[0]),
+            true => {}
+        }
+        self.schedule(self.now + self.allowance(), Happening::Counted);
+        self.on_probe(number, side);
+    }
+
+    /// Who is at the other end of a connection, as a side's driver tells its broker.
+    pub(crate) fn neighbour(&self, connection: &Connection, side: usize) -> Neighbour {
+        let &Connection { edge, dialler, dial, told, .. } = connection;
         let hosts = self.edges[edge].hosts;
         let other = &self.hosts[hosts[1 - side]];
-        let neighbour = Neighbour {
+        Neighbour {
             broker: other.id,
             role: match (self.edges[edge].uplink, side) {
                 (false, _) => Role::Core,
@@ -173,15 +188,7 @@ impl World {
             dialled_by: self.hosts[hosts[dialler]].id,
             dial,
             cost: self.edges[edge].costs[side],
-        };
-        self.give(hosts[side], Input::LinkUp { link: Connection::link(number, side), neighbour });
-        match self.edges[edge].uplink {
-            false => self.tried(hosts[side], edge),
-            true if side == 0 => self.on_uplink_up(hosts[0]),
-            true => {}
         }
-        self.schedule(self.now + self.allowance(), Happening::Counted);
-        self.on_probe(number, side);
     }
 
     /// The broker at a side closes its end.

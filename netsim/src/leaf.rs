@@ -196,12 +196,15 @@ impl World {
                 self.reaches_core(parent) && !self.chain(parent).contains(&leaf)
             }
         };
-        self.edges.iter().any(may)
+        !self.settings.uplinks.is_empty() && self.edges.iter().any(may)
     }
 
     /// Notes what waits in a broker to go up, and what has ended its wait.
     pub(crate) fn note_waiting(&mut self, host: usize) {
         let Some(core) = &self.hosts[host].core else { return };
+        if self.settings.uplinks.is_empty() {
+            return;
+        }
         let waiting: BTreeSet<EventId> = core.waiting_to_go_up().collect();
         let before = std::mem::replace(&mut self.hosts[host].waiting, waiting);
         let gone: Vec<EventId> = before.difference(&self.hosts[host].waiting).copied().collect();

@@ -103,13 +103,19 @@ pub struct TableLine {
     pub announced: u64,
 }
 
-/// How long one [`crate::Step::Settle`] took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// What one [`crate::Step::Settle`] found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Settle {
     /// The place of the step, from 0.
     pub step: usize,
     /// Until the last thing happened, in microseconds of virtual time.
     pub took_us: u64,
+    /// Control messages since the settling before; nothing of real brokers.
+    pub control: Count,
+    /// Likewise, events that clients had to get.
+    pub expected: u64,
+    /// Of these, those that a fault explains the loss of.
+    pub lost: u64,
 }
 
 impl Report {
@@ -162,14 +168,15 @@ impl Report {
 fn table_lines(world: &mut World) -> Vec<TableLine> {
     let brokers = world.broker_count();
     let line = |host: usize| {
-        let status = world.status(host)?;
+        let core = world.hosts[host].core.as_mut()?;
+        let (status, [interest, announced]) = (core.own_status(), core.interest_held_and_told());
         Some(TableLine {
             broker: world.hosts[host].name.to_string(),
             subscriptions: status.subscriptions,
             forest_nodes: status.forest_nodes,
             forest_roots: status.forest_roots,
-            interest: status.brokers.iter().map(|broker| broker.interest).sum(),
-            announced: status.brokers.iter().map(|broker| broker.announced).sum(),
+            interest,
+            announced,
         })
     };
     (0..brokers).filter_map(line).collect()
@@ -185,7 +192,9 @@ impl fmt::Display for Report {
         let time = if self.real { "real processes" } else { "virtual time" };
         writeln!(f, "{:.3} s of {time}", self.virtual_time_us as f64 / 1e6)?;
         for settle in &self.settles {
-            writeln!(f, "  step {} settled after {:.3} s", settle.step, settle.took_us as f64 / 1e6)?;
+            let Settle { step, took_us, control, expected, lost } = settle;
+            write!(f, "  step {step} settled after {:.3} s", *took_us as f64 / 1e6)?;
+            writeln!(f, "; {} bytes of control; {lost} of {expected} lost", control.bytes)?;
         }
         self.write_clients(f)?;
         self.write_links(f)?;

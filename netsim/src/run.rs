@@ -4,10 +4,12 @@ use crate::report::{Report, Settle};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::seeded;
 use crate::step::Step;
+use crate::tally::Count;
 use crate::traffic::{Traffic, read_event, read_events, read_filter};
 use crate::world::{Settings, World};
 use enroute_broker::{Config, MergingConfig};
 use enroute_filter::{Filter, ValueRef};
+use rand::RngExt;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -97,7 +99,10 @@ impl Run {
 
     /// As [`Run::run`], with the network at the end.
     pub(crate) fn run_and_keep(mut self) -> Result<(Report, World), ScenarioError> {
-        self.world.start_all();
+        match self.scenario.settled {
+            true => self.world.start_settled(),
+            false => self.world.start_all(),
+        }
         self.add_clients()?;
         let steps = std::mem::take(&mut self.scenario.steps);
         for (number, step) in steps.into_iter().enumerate() {
@@ -121,6 +126,7 @@ impl Run {
                 self.world.subscribe(client, name, read_filter(text)?);
             }
         }
+        self.add_audiences()?;
         for broker in 0..self.world.broker_count() {
             for number in 1..=self.scenario.clients_per_broker {
                 let name = format!("{}-{number}", self.world.hosts[broker].name);
@@ -128,6 +134,21 @@ impl Run {
                 for number in 1..=self.scenario.subscriptions_per_client {
                     self.world.subscribe(client, &format!("s{number}"), self.traffic.filter());
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_audiences(&mut self) -> Result<(), ScenarioError> {
+        let mut random = seeded(self.seed, "audiences");
+        for (number, audience) in std::mem::take(&mut self.scenario.audiences).into_iter().enumerate() {
+            let wanted = read_filter(&audience.subscribe)?;
+            let mut core: Vec<usize> = (0..self.world.broker_count()).filter(|&it| !self.world.is_leaf(it)).collect();
+            for _ in 0..audience.brokers.min(core.len()) {
+                let broker = core.swap_remove(random.random_range(0..core.len()));
+                let name = format!("{}-audience-{number}", self.world.hosts[broker].name);
+                let client = self.world.add_client(&name, broker);
+                self.world.subscribe(client, "audience", wanted.clone());
             }
         }
         Ok(())
@@ -195,7 +216,24 @@ impl Run {
     fn settle(&mut self, step: usize, within_ms: Option<u64>) {
         let bound = Duration::from_millis(within_ms.unwrap_or(60_000));
         match self.world.settle(QUIET, bound) {
-            Ok(took) => self.settles.push(Settle { step, took_us: took.as_micros() as u64 }),
+            Ok(took) => {
+                let took_us = took.as_micros() as u64;
+                let before = self.settles.iter().fold(Settle::default(), |sum, settle| Settle {
+                    control: sum.control.plus(settle.control),
+                    expected: sum.expected + settle.expected,
+                    lost: sum.lost + settle.lost,
+                    ..sum
+                });
+                let all = self.world.control().values().fold(Count::default(), |sum, &kind| sum.plus(kind));
+                let total = self.world.total();
+                self.settles.push(Settle {
+                    step,
+                    took_us,
+                    control: all.minus(before.control),
+                    expected: total.expected - before.expected,
+                    lost: total.lost() - before.lost,
+                });
+            }
             Err(unsettled) => self.world.complain(format!("step {step}: {unsettled}")),
         }
     }

@@ -37,6 +37,9 @@ pub struct Scenario {
     /// Times of the brokers that differ from the defaults.
     #[serde(default)]
     pub times: Times,
+    /// Whether the core starts at rest, as a start from nothing would have left it, which is quicker for thousands of brokers.
+    #[serde(default)]
+    pub settled: bool,
     /// Whether brokers merge what they announce, without changing what matches.
     #[serde(default)]
     pub merge: bool,
@@ -49,6 +52,9 @@ pub struct Scenario {
     /// As many random subscriptions for each of these.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub subscriptions_per_client: usize,
+    /// Clients on brokers drawn from the seed.
+    #[serde(default, rename = "audience", skip_serializing_if = "Vec::is_empty")]
+    pub audiences: Vec<Audience>,
     /// Whether some client publishes, in the very moment in which any subscription is answered, what that wants.
     #[serde(default)]
     pub publish_on_answers: bool,
@@ -138,6 +144,16 @@ pub struct ClientPlan {
     /// Its advertisements: names and filters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub advertise: BTreeMap<String, String>,
+}
+
+/// So many clients, each on a core broker of its own, that want the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audience {
+    /// How many brokers have one; no more than there are.
+    pub brokers: usize,
+    /// The filter.
+    pub subscribe: String,
 }
 
 fn is_zero(number: &usize) -> bool {

@@ -19,6 +19,15 @@ impl Count {
         self.messages += 1;
         self.bytes += bytes;
     }
+
+    pub(crate) fn plus(self, other: Count) -> Count {
+        Count { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
+    }
+
+    /// What is more than before.
+    pub(crate) fn minus(self, before: Count) -> Count {
+        Count { messages: self.messages - before.messages, bytes: self.bytes - before.bytes }
+    }
 }
 
 /// What has gone over one link, both ways.

@@ -144,8 +144,8 @@ pub struct World {
     pub(crate) tally: Tally,
     /// Whether the network has settled and nothing has changed since.
     pub(crate) calm: bool,
-    /// The tables of the last time the network was settled.
-    pub(crate) next_hops: BTreeMap<usize, BTreeMap<usize, usize>>,
+    /// Where brokers are in `hosts`, as of the last time the network was settled.
+    pub(crate) places: BTreeMap<BrokerId, usize>,
     pub(crate) calm_publications: u64,
     pub(crate) calm_crossings: u64,
     /// Links in the unions of the shortest paths, for the same publications.
@@ -252,7 +252,7 @@ impl World {
             oracle: Oracle::default(),
             paths: Paths::default(),
             calm: false,
-            next_hops: BTreeMap::new(),
+            places: BTreeMap::new(),
             calm_publications: 0,
             calm_crossings: 0,
             calm_union: 0,

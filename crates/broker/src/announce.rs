@@ -28,6 +28,11 @@ impl Announcements {
         self.told.get(&broker).map_or(0, Told::filters)
     }
 
+    /// How many filters all brokers have been told.
+    pub(crate) fn total_told(&self) -> u64 {
+        self.told.values().map(Told::filters).sum()
+    }
+
     /// Whether a broker holds the interest as it was at `version`, and as much of it as its present scope wants.
     pub(crate) fn holds(&self, broker: BrokerId, version: u64, scope_version: u64) -> bool {
         self.told.get(&broker).is_some_and(|told| told.scope_version == scope_version && told.holds(version))

@@ -101,6 +101,7 @@ mod records;
 mod remote;
 mod scope;
 mod seen;
+mod settled;
 mod status;
 mod timers;
 mod told;
@@ -121,6 +122,7 @@ pub use message::{
     AnnouncedFilter, Digest, EventFrame, Held, Interest, LinkEnd, LinkState, MAX_ADDRESSES, Message, Payload, Routed,
     RoutedBody, Scope, ScopeRecord,
 };
+pub use settled::Members;
 pub use status::{
     BrokerStatus, Counters, ImperfectStatus, LeafStatus, LinkStatus, MergingStatus, PredicateStatus, Status,
     UplinkStatus,

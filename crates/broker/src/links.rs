@@ -162,14 +162,20 @@ impl Broker {
             cost = self.links.remove(older_id).filter(|_| same_lives).map(|older| older.cost);
             out.push(Output::CloseLink { link: older_id, reason: CloseReason::Duplicate });
         }
+        // A link that replaces one between the same lives keeps its place in the tables: no link goes down for it.
+        self.use_link(id, neighbour, same_lives, cost);
+        self.offer(id, out);
+    }
+
+    /// A connection becomes the link to its neighbour.
+    pub(crate) fn use_link(&mut self, id: LinkId, neighbour: Neighbour, in_sync: bool, cost: Option<Cost>) {
+        let broker = neighbour.broker;
         let me = (self.identity.id, neighbour.told_incarnation, self.identity.start_nonce);
         let nonce = link_nonce([me, (broker, neighbour.incarnation, neighbour.start_nonce)]);
-        // A link that replaces one between the same lives keeps its place in the tables: no link goes down for it.
-        let mut link = Link::new(neighbour, nonce, same_lives);
+        let mut link = Link::new(neighbour, nonce, in_sync);
         link.cost = cost.unwrap_or(link.cost);
         self.links.links.insert(id, link);
         self.links.by_neighbour.insert(broker, id);
-        self.offer(id, out);
         self.links_changed();
     }
 

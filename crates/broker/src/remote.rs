@@ -40,6 +40,11 @@ impl RemoteInterest {
         self.tables.get(&of).map_or(0, |table| table.interest.len() as u64)
     }
 
+    /// How many filters all brokers have announced.
+    pub(crate) fn total(&self) -> u64 {
+        self.tables.values().map(|table| table.interest.len() as u64).sum()
+    }
+
     /// Whether a broker has answered this version of the own scope, and rightly.
     pub(crate) fn answered(&self, by: BrokerId, scope_version: u64) -> bool {
         let answers = |interest: &Received| interest.right && interest.scope_version == scope_version;

@@ -307,6 +307,12 @@ impl From<PredicateSummary> for PredicateStatus {
 impl Broker {
     /// A picture of the state. O(links + brokers + their links), and some milliseconds for the predicates of a large forest.
     pub fn status(&mut self) -> Status {
+        let brokers = self.topology.brokers().map(|broker| self.broker_status(broker)).collect();
+        Status { brokers, ..self.own_status() }
+    }
+
+    /// As [`Broker::status`], but without what is known of other brokers.
+    pub fn own_status(&mut self) -> Status {
         Status {
             id: self.identity.id.to_string(),
             peer_id: self.identity.peer_id.to_string(),
@@ -314,7 +320,7 @@ impl Broker {
             starting: self.starting,
             complete: self.view_is_complete(),
             links: self.links.iter().map(|(id, link)| link.status(id)).collect(),
-            brokers: self.topology.brokers().map(|broker| self.broker_status(broker)).collect(),
+            brokers: Vec::new(),
             clients: self.clients.count() as u64,
             leaves: self.leaves.iter().map(|(link, leaf)| leaf.status(link)).collect(),
             uplink: self.uplink.as_ref().map(Uplink::status),
@@ -330,6 +336,16 @@ impl Broker {
             parked_events: self.parked.len() as u64,
             counters: self.counters,
         }
+    }
+
+    /// Where what goes to another broker goes next, and the sum of the link costs of the whole path; none without a path.
+    pub fn route_to(&self, broker: BrokerId) -> Option<(BrokerId, u64)> {
+        self.topology.route(broker).map(|route| (route.next_hop, route.distance.cost))
+    }
+
+    /// How many filters of other brokers are held here, and how many have been told others, each as often as there are brokers.
+    pub fn interest_held_and_told(&self) -> [u64; 2] {
+        [self.remote.total(), self.announcements.total_told()]
     }
 
     fn merging_status(&self) -> Option<MergingStatus> {

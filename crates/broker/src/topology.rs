@@ -125,6 +125,14 @@ impl Topology {
         }
     }
 
+    /// Holds these link states instead of those that it held; the routes are still to be computed.
+    pub(crate) fn begin(&mut self, mut link_states: Records) {
+        let me = link_states.numbers.take(self.me);
+        self.routes = Routes::new(me);
+        self.changed = Before::from([(me, None)]);
+        self.link_states = link_states;
+    }
+
     pub(crate) fn link_state(&self, broker: BrokerId) -> Option<&Arc<LinkState>> {
         self.link_states.get(broker)
     }

@@ -11,6 +11,7 @@ pub(crate) fn only_virtual(scenario: &Scenario) -> Option<String> {
         (!scenario.clones.is_empty(), "clones"),
         (scenario.times != times, "times other than keep_alive_ms"),
         (scenario.publish_on_answers, "publish_on_answers"),
+        (!scenario.audiences.is_empty(), "audience"),
         (scenario.links.self_dials, "links.self_dials"),
         (scenario.links.cost != [1, 1], "links.cost"),
     ];

@@ -258,7 +258,7 @@ impl Run {
         let answered = self.answers(deadline).await;
         match self.network.settle(deadline.saturating_duration_since(Instant::now())).await {
             Ok((took, statuses)) => {
-                self.settles.push(Settle { step, took_us: took.as_micros() as u64 });
+                self.settles.push(Settle { step, took_us: took.as_micros() as u64, ..Settle::default() });
                 self.statuses = statuses;
                 if answered && self.deliveries(deadline).await {
                     self.books.with(Oracle::judge);

@@ -6,6 +6,7 @@ mod leaves;
 mod order;
 mod random;
 mod scenarios;
+mod settled;
 
 use enroute_broker::Config;
 use enroute_filter::Filter;

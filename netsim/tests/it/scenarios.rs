@@ -28,8 +28,8 @@ fn all_ready_scenarios_are_good() {
         .collect();
     names.sort();
     assert!(names.len() >= 7, "{names:?}");
-    // January has a test of its own.
-    for name in names.iter().filter(|name| *name != "january.toml") {
+    // January has a test of its own; the large ones are in a folder of their own.
+    for name in names.iter().filter(|name| name.ends_with(".toml") && *name != "january.toml") {
         let report = report(name);
         assert!(report.total.received > 0 && !report.settles.is_empty(), "{report}");
     }
