@@ -156,8 +156,10 @@ impl Broker {
     /// order. The same inputs at the same times give the same outputs.
     pub fn handle(&mut self, input: Input, now: Time, out: &mut Vec<Output>) {
         self.now = self.now.max(now);
-        while let Some(timer) = self.timers.pop(self.now) {
-            self.on_timer(timer, out);
+        // Nothing more goes over a link that is gone, also not what is due.
+        let gone = matches!(input, Input::LinkDown { .. });
+        if !gone {
+            self.on_timers(out);
         }
         match input {
             Input::LinkUp { link, neighbour } => self.on_link_up(link, neighbour, out),
@@ -179,7 +181,16 @@ impl Broker {
             }
             Input::Timer => {}
         }
+        if gone {
+            self.on_timers(out);
+        }
         self.settle(out);
+    }
+
+    fn on_timers(&mut self, out: &mut Vec<Output>) {
+        while let Some(timer) = self.timers.pop(self.now) {
+            self.on_timer(timer, out);
+        }
     }
 
     fn on_message(&mut self, link: LinkId, message: Message, out: &mut Vec<Output>) {

@@ -197,7 +197,7 @@ fn check_link_state(record: &LinkState, max_links: usize) -> Result<(), &'static
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Identity, Time};
+    use crate::{Config, Identity, Input, Neighbour, Role, Time};
 
     #[test]
     fn others_take_the_link_state_of_a_broker_with_very_many_addresses() {
@@ -213,5 +213,48 @@ mod tests {
         let record = broker.topology.link_state(identity.id).expect("its own");
         assert_eq!(check_link_state(record, 0), Ok(()));
         assert_eq!(record.addresses, identity.addresses[1..=MAX_ADDRESSES]);
+    }
+    /// What is due when a link goes is not said over it any more.
+    #[test]
+    fn nothing_goes_over_a_link_that_is_gone() {
+        let identity = |peer: &str| Identity {
+            id: BrokerId::of_peer(peer),
+            peer_id: peer.into(),
+            incarnation: 1,
+            start_nonce: 1,
+            addresses: vec![],
+        };
+        let (own, config) = (identity("a"), Config::default());
+        let due = Time(0) + config.coalesce;
+        let mut broker = Broker::new(own.clone(), config, Time(0));
+        let mut out = Vec::new();
+        let links = [(LinkId(1), "b"), (LinkId(2), "c")];
+        for (link, peer) in links {
+            let other = identity(peer);
+            let neighbour = Neighbour {
+                broker: other.id,
+                role: Role::Core,
+                peer_id: other.peer_id,
+                incarnation: 1,
+                start_nonce: 1,
+                dialled_by: own.id,
+                dial: 1,
+                cost: 1,
+                told_incarnation: 1,
+            };
+            broker.handle(Input::LinkUp { link, neighbour }, Time(0), &mut out);
+        }
+        let mut changed = |at, input| {
+            let mut out = Vec::new();
+            broker.handle(input, at, &mut out);
+            let told = |&(link, _): &(LinkId, _)| {
+                let is_told = |output: &Output| matches!(output, Output::Send { link: over, message: Message::LinkState(_) } if *over == link);
+                out.iter().any(is_told)
+            };
+            links.iter().map(told).collect::<Vec<_>>()
+        };
+        assert_eq!(changed(Time(0), Input::Addresses(vec!["one".into()])), [true, true]);
+        assert_eq!(changed(Time(0), Input::Addresses(vec!["two".into()])), [false, false]);
+        assert_eq!(changed(due, Input::LinkDown { link: LinkId(1), unsent: vec![] }), [false, true]);
     }
 }
