@@ -265,19 +265,19 @@ impl Dense {
             *cell = reading.cells[view as usize];
         }
         let mut places = std::mem::take(&mut reading.places);
+        places.clear();
+        // The survivors of a tile are judged while the next one's bitmaps are read, when their records have come from memory.
+        let (mut last, mut judged) = (None, 0);
         for tile in &self.tiles {
-            places.clear();
+            let found = places.len();
             tile.survivors(&cells, &mut places);
-            for &place in &places {
-                let (record, row) = (&tile.records[place], tile.rows[place as usize]);
-                match record.judge(&cells) {
-                    (false, _) => {}
-                    (true, false) => reading.candidates.push(row),
-                    (true, true) if reading.has_inexact => reading.candidates.push(row),
-                    (true, true) if reading.wants_ids => reading.ids.push(record.id()),
-                    (true, true) => reading.candidates.push(row | SURE),
-                }
+            if let Some(last) = last.replace(tile) {
+                last.judge(&places[judged..found], &cells, reading);
             }
+            judged = found;
+        }
+        if let Some(last) = last {
+            last.judge(&places[judged..], &cells, reading);
         }
         reading.places = places;
     }
@@ -296,6 +296,21 @@ impl Dense {
 }
 
 impl Tile {
+    /// Appends those of some entries that an event with these cells may match, as [`Dense::candidates`] does.
+    fn judge(&self, places: &[u32], cells: &[u8; 32], reading: &mut Reading) {
+        for &place in places {
+            let record = &self.records[place];
+            let row = || self.rows[place as usize];
+            match record.judge(cells) {
+                (false, _) => {}
+                (true, false) => reading.candidates.push(row()),
+                (true, true) if reading.has_inexact => reading.candidates.push(row()),
+                (true, true) if reading.wants_ids => reading.ids.push(record.id()),
+                (true, true) => reading.candidates.push(row() | SURE),
+            }
+        }
+    }
+
     /// Appends the places of entries that are in none of the bitmaps that an event with these cells selects, and asks the processor
     /// for their records.
     fn survivors(&self, cells: &[u8; 32], places: &mut Vec<u32>) {
