@@ -5,8 +5,8 @@
 use hashbrown::HashTable;
 use std::mem::size_of;
 
-/// A bucket with more is split.
-const MOST_ITEMS: usize = 896;
+/// A bucket with more is split. To hash an item anew may mean to fetch much from memory.
+const MOST_ITEMS: usize = 224;
 /// No bucket is split beyond this depth, so that equal hashes cannot make the directory explode.
 const MOST_DEPTH: u32 = 20;
 
