@@ -57,7 +57,21 @@ fn filled_in(pattern: &Pattern, run: usize) -> impl Iterator<Item = char> {
 /// enough.
 pub(crate) fn are_disjoint(f: &Test, g: &Test) -> bool {
     let Some((f, g)) = sets_with_patterns(f, g) else { return false };
-    !f.overlaps_apart_from_strings(g) && matches!(find_string(&[f.strings(), g.strings()], &[]), Found::Nothing)
+    if f.overlaps_apart_from_strings(g) {
+        return false;
+    }
+    let (f, g) = (f.strings(), g.strings());
+    !meet(f, g) && matches!(find_string(&[f, g], &[]), Found::Nothing)
+}
+
+/// Whether a string that is easily made up is in both. So it is of most sets that overlap.
+fn meet(f: &StringSet, g: &StringSet) -> bool {
+    let start = |set| intervals(set).map(|(start, _)| start).min().unwrap_or_default();
+    let fitting = |set: &StringSet| -> String {
+        set.terms().first().iter().flat_map(|term| term.all_of()).flat_map(|pattern| filled_in(pattern, 0)).collect()
+    };
+    let one_behind_the_other = |first, second| [start(first), &fitting(first), &fitting(second)].concat();
+    [one_behind_the_other(f, g), one_behind_the_other(g, f)].iter().any(|guess| f.contains(guess) && g.contains(guess))
 }
 
 fn sets_with_patterns<'a>(f: &'a Test, g: &'a Test) -> Option<(&'a ValueSet, &'a ValueSet)> {

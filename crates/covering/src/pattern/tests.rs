@@ -113,3 +113,14 @@ fn what_a_guess_tells_apart_takes_no_search() {
         assert_eq!(is_refuted(&sets[f], &sets[g]), f != g && (f, g) != (1, 5), "{} {}", named(f), named(g));
     }
 }
+
+#[test]
+fn what_a_guess_is_in_takes_no_search() {
+    let sets =
+        ["s CONTAINS 'warm'", "s LIKE '%warm%dry'", "s PREFIX 'site/'", "s NOT LIKE '%warm%'", "s SUFFIX 'cold'"];
+    let sets = sets.map(strings_of);
+    for (f, g) in (0..5).flat_map(|f| (0..5).map(move |g| (f, g))) {
+        let apart = [(0, 3), (1, 3), (1, 4)].contains(&(f.min(g), f.max(g)));
+        assert_eq!(meet(&sets[f], &sets[g]), !apart, "{f} {g}");
+    }
+}
