@@ -335,6 +335,9 @@ impl Broker {
     /// Every configured peer has been tried, and every link is in sync and in the topology: before the neighbour has listed
     /// it too, those behind it would not be waited for. A leaf broker is not about to be taken in.
     fn end_start_if_ready(&mut self) {
+        if !self.starting {
+            return;
+        }
         let stands = |link: &Link| link.in_sync() && self.topology.route(link.neighbour.broker).is_some();
         let attaching = self.uplink.as_ref().is_some_and(|it| it.parent.is_some() && it.attached().is_none());
         if self.peers_tried && !attaching && self.links.iter().all(|(_, link)| stands(link)) {
