@@ -14,8 +14,8 @@
 //! - **Keys.** The paper lists an entry under an attribute that each match contains. Here it is listed under a predicate that each
 //!   match satisfies, the one that events seldom do: under its code if it allows one only, else under a cell, or a run of
 //!   cells ([`keys`]). An event looks at the lists of its own codes and cells.
-//! - **Subscription lists.** A list ([`lists`]) has beside each entry its predicates as words about cells, two of which are tested
-//!   first ([`singles`]). Entries of a shape that is frequent there (the same slots; [`shapes`]) stand in columns, 32 of which are
+//! - **Subscription lists.** A list ([`lists`]) has beside each entry its predicates as words about cells; the first stand in a
+//!   column of their own and are tested first ([`singles`]). Entries of a shape that is frequent there (the same slots; [`shapes`]) stand in columns, 32 of which are
 //!   compared at once ([`columns`], [`blocks`], [`simd`]). An event strictly inside of all ranges matches for sure; whatever else is
 //!   left is tested in its row ([`reading`]).
 //! - **The dense case.** An entry all of whose predicates are likely is not listed at all, but has its bits in bitmaps of
