@@ -6,6 +6,7 @@ use enroute_real::{RealError, Settings, beside, run};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Run a scenario with real brokers, a process each, on loopback. Exit code 0: all is as it must be; 1: something is wrong; 2:
 /// the scenario cannot be run.
@@ -63,25 +64,18 @@ async fn real(arguments: Arguments) -> Result<Report, RealError> {
     let folder = arguments.keep.clone().unwrap_or_else(|| passing.clone());
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let settings = Settings { program, folder, seed, namespaces: arguments.namespaces };
+    // From here on, and before anything runs, neither ends the process by itself.
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let interrupted = || Err(std::io::Error::from(std::io::ErrorKind::Interrupted).into());
     // Dropped half done, it kills the brokers and takes down their namespaces.
     let report = tokio::select! {
         report = run(scenario, settings) => report,
-        interrupted = interrupted() => interrupted.and(Err(std::io::Error::from(std::io::ErrorKind::Interrupted))).map_err(RealError::from),
+        _ = interrupt.recv() => interrupted(),
+        _ = terminate.recv() => interrupted(),
     };
     if arguments.keep.is_none() {
         // There may be nothing yet.
         let _ = std::fs::remove_dir_all(passing);
     }
     report
-}
-
-/// Resolves at ctrl-C, and at SIGTERM.
-async fn interrupted() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    Ok(())
 }
