@@ -180,6 +180,11 @@ impl Topology {
             .map(|(number, record)| (record, record.origin == self.me || self.routes.get(number).is_some()))
     }
 
+    /// The number of brokers that there are link states of, this one included.
+    pub(crate) fn len(&self) -> usize {
+        self.link_states.len()
+    }
+
     /// All brokers of which a link state is held, oneself among them.
     pub(crate) fn brokers(&self) -> impl Iterator<Item = BrokerId> {
         self.link_states.iter().map(|(_, record)| record.origin)
