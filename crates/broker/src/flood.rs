@@ -214,6 +214,7 @@ mod tests {
         assert_eq!(check_link_state(record, 0), Ok(()));
         assert_eq!(record.addresses, identity.addresses[1..=MAX_ADDRESSES]);
     }
+
     /// What is due when a link goes is not said over it any more.
     #[test]
     fn nothing_goes_over_a_link_that_is_gone() {
@@ -248,8 +249,10 @@ mod tests {
             let mut out = Vec::new();
             broker.handle(input, at, &mut out);
             let told = |&(link, _): &(LinkId, _)| {
-                let is_told = |output: &Output| matches!(output, Output::Send { link: over, message: Message::LinkState(_) } if *over == link);
-                out.iter().any(is_told)
+                out.iter().any(|output| match output {
+                    Output::Send { link: over, message: Message::LinkState(_) } => *over == link,
+                    _ => false,
+                })
             };
             links.iter().map(told).collect::<Vec<_>>()
         };

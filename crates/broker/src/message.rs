@@ -65,6 +65,20 @@ pub struct LinkState {
 }
 
 impl LinkState {
+    /// One that says nothing but these links, which stand in order of their neighbours.
+    #[cfg(test)]
+    pub(crate) fn listing(origin: BrokerId, links: Vec<LinkEnd>) -> LinkState {
+        LinkState {
+            origin,
+            peer_id: "".into(),
+            start_nonce: 0,
+            version: Version { incarnation: 1, sequence: 1 },
+            starting: false,
+            addresses: vec![],
+            links,
+        }
+    }
+
     /// What it says of the link to a neighbour, if it lists one.
     pub(crate) fn link_to(&self, neighbour: BrokerId) -> Option<&LinkEnd> {
         self.links.binary_search_by_key(&neighbour, |link| link.neighbour).ok().map(|place| &self.links[place])

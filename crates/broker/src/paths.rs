@@ -186,7 +186,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LinkEnd, Version};
+    use crate::LinkEnd;
 
     /// Dijkstra's algorithm from nothing: what the routes kept up to date must be.
     fn shortest_paths(me: BrokerId, records: &Records) -> BTreeMap<BrokerId, Route> {
@@ -218,17 +218,7 @@ mod tests {
         }
         let record = |(origin, mut links): (BrokerId, Vec<LinkEnd>)| {
             links.sort_by_key(|link| link.neighbour);
-            let version = Version { incarnation: 1, sequence: 1 };
-            let record = LinkState {
-                origin,
-                peer_id: "".into(),
-                start_nonce: 0,
-                version,
-                starting: false,
-                addresses: vec![],
-                links,
-            };
-            Arc::new(record)
+            Arc::new(LinkState::listing(origin, links))
         };
         let mut records = Records::default();
         for origin in links {
@@ -322,15 +312,7 @@ mod tests {
                             }
                         }
                     });
-                    let record = LinkState {
-                        origin,
-                        peer_id: "".into(),
-                        start_nonce: 0,
-                        version: Version::default(),
-                        starting: false,
-                        addresses: vec![],
-                        links: links.collect(),
-                    };
+                    let record = LinkState::listing(origin, links.collect());
                     let (number, old) = records.insert(Arc::new(record));
                     changed.entry(number).or_insert(old);
                 }

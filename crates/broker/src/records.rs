@@ -105,7 +105,7 @@ pub(crate) fn length(a: &LinkState, b: &LinkState) -> Option<Distance> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LinkEnd, Version};
+    use crate::LinkEnd;
 
     /// Random listings that come, change and go: the half links kept up to date are those found by looking through all.
     #[test]
@@ -124,15 +124,7 @@ mod tests {
             } else {
                 let neighbours = (0..6).map(BrokerId).filter(|&it| it != origin && below(2) == 0).collect::<Vec<_>>();
                 let end = |neighbour| LinkEnd { neighbour, cost: 1, nonce: below(2) };
-                let record = LinkState {
-                    origin,
-                    peer_id: "".into(),
-                    start_nonce: 0,
-                    version: Version::default(),
-                    starting: false,
-                    addresses: vec![],
-                    links: neighbours.into_iter().map(end).collect(),
-                };
+                let record = LinkState::listing(origin, neighbours.into_iter().map(end).collect());
                 records.insert(Arc::new(record));
             }
             let all =
