@@ -10,6 +10,7 @@ pub(crate) fn only_virtual(scenario: &Scenario) -> Option<String> {
         (leaves, "leaves"),
         (!scenario.clones.is_empty(), "clones"),
         (scenario.times != times, "times other than keep_alive_ms"),
+        (scenario.settled, "settled"),
         (scenario.publish_on_answers, "publish_on_answers"),
         (!scenario.audiences.is_empty(), "audience"),
         (scenario.links.self_dials, "links.self_dials"),
@@ -74,6 +75,7 @@ mod tests {
         };
         assert_eq!(refused("times = { keep_alive_ms = 200 }\n[[step]]\ndo = 'settle'"), None);
         assert_eq!(refused("times = { grace_ms = 9 }\nstep = []").as_deref(), Some("times other than keep_alive_ms"));
+        assert_eq!(refused("settled = true\nstep = []").as_deref(), Some("settled"));
         assert_eq!(refused("leaves = { count = 1 }\nstep = []").as_deref(), Some("leaves"));
         let steps = "[[step]]\ndo = 'settle'\n[[step]]\ndo = 'check-fresh'";
         assert_eq!(refused(steps).as_deref(), Some("step 1, check-fresh"));
