@@ -152,6 +152,9 @@ impl World {
 
     /// The broker that a leaf hangs off, over a connection that both use.
     fn parent(&self, host: usize) -> Option<usize> {
+        if !self.is_leaf(host) {
+            return None;
+        }
         let hangs = |connection: &&Connection| {
             let edge = &self.edges[connection.edge];
             edge.uplink && edge.hosts[0] == host && connection.carries()
