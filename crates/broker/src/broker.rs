@@ -240,6 +240,7 @@ impl Broker {
             Timer::Answer => self.on_answers_due(out),
             Timer::Park => self.on_parked_due(out),
             Timer::Narrow => self.on_narrow(out),
+            Timer::TellScope => self.tell_scope(out),
             Timer::Lease(link) => self.on_lease_over(link, out),
             Timer::Renew => self.renew(out),
             Timer::LeaseEnd => self.end_lease(),

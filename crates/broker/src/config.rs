@@ -51,6 +51,8 @@ pub struct Config {
     pub narrowing: Duration,
     /// Changes of the own link state after a first one are told together after this.
     pub coalesce: Duration,
+    /// Changes of the own scope after a first one are told together after this: each makes all other brokers answer.
+    pub scope_pause: Duration,
     /// Unacknowledged control is sent again after this, then after twice as long, up to [`Config::resend_max`].
     pub resend: Duration,
     /// See [`Config::resend`].
@@ -107,6 +109,7 @@ impl Default for Config {
             park: Duration::from_secs(1),
             narrowing: Duration::from_secs(600),
             coalesce: Duration::from_millis(20),
+            scope_pause: Duration::from_millis(50),
             resend: Duration::from_millis(500),
             resend_max: Duration::from_secs(5),
             path_wait: Duration::from_secs(2),

@@ -17,7 +17,7 @@
 //!
 //! **Scopes** say who publishes what. A broker floods, in a [`ScopeRecord`] of its own version, the roots of the covering
 //! forest over its clients' advertisements; "anything" once a client publishes without having advertised; "nobody" otherwise.
-//! A scope grows at once and shrinks ten minutes late.
+//! A scope grows at once (though after one change the next waits a moment, for more) and shrinks ten minutes late.
 //!
 //! **Interest** goes from each broker to those whose scope it overlaps. It is a set: the roots of the covering forest over all
 //! local subscriptions, or fewer filters made of them ([`Config::merging`]). A publishing broker is told the whole for each version of its scope (be it nothing), then changes, adds

@@ -261,8 +261,10 @@ mod tests {
         let mut holder = Holder::new();
         assert_eq!(holder.take(1, true, "x = 1", None), 0);
         holder.advertise("all", false);
-        let narrowing = holder.broker.config.narrowing;
-        holder.broker.handle(Input::Timer, Time(0) + narrowing, &mut holder.out);
+        let Config { narrowing, scope_pause, .. } = holder.broker.config;
+        for span in [narrowing, narrowing + scope_pause] {
+            holder.broker.handle(Input::Timer, Time(0) + span, &mut holder.out);
+        }
         holder.advertise("all", true);
         assert_eq!((holder.broker.scope.version(), holder.broker.remote.count(holder.other)), (3, 0));
         for filter in ["x = 2", "x = 3", "x = 4", "x = 5"] {

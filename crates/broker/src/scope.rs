@@ -1,5 +1,6 @@
 //! The own scope: what the clients here, and the leaves below, may publish. It grows at once and shrinks late, since every change
-//! makes all other brokers answer.
+//! makes all other brokers answer. For the same reason changes that follow soon after one that was told are told together; until
+//! then the view of what others want is not complete.
 
 use crate::broker::Broker;
 use crate::timers::Timer;
@@ -38,6 +39,10 @@ pub(crate) struct OwnScope {
     /// What is told.
     told: Scope,
     sequence: u64,
+    /// When it was last told.
+    told_at: Option<Time>,
+    /// Whether it has changed since and is still to be told.
+    pending: bool,
     /// The sequence of the last scope with which all was forgotten that others want, as nobody published any more.
     forgotten_with: u64,
 }
@@ -57,6 +62,11 @@ impl OwnScope {
     /// changes, says nothing any more: a scope that came later is answered with a whole of its own.
     pub(crate) fn is_forgotten(&self, version: u64) -> bool {
         version < self.forgotten_with
+    }
+
+    /// Whether more may be published here than others have been told.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending
     }
 
     /// The scope that is told.
@@ -171,9 +181,17 @@ impl Broker {
         self.tell_scope(out);
     }
 
-    fn tell_scope(&mut self, out: &mut Vec<Output>) {
+    /// Tells the scope if it is another one: a first change at once, those that follow soon after together.
+    pub(crate) fn tell_scope(&mut self, out: &mut Vec<Output>) {
         let present = self.scope.present();
-        if present != self.scope.told {
+        let changed = present != self.scope.told;
+        let due = self.scope.told_at.map_or(self.now, |at| at + self.config.scope_pause);
+        let pending = changed && due > self.now;
+        self.timers.set(Timer::TellScope, pending.then_some(due));
+        if std::mem::replace(&mut self.scope.pending, pending) != pending {
+            self.view_changed();
+        }
+        if changed && !pending {
             self.scope.told = present;
             self.tell_scope_anew(out);
         }
@@ -182,6 +200,7 @@ impl Broker {
     /// Tells the own scope to all, under a new version.
     pub(crate) fn tell_scope_anew(&mut self, out: &mut Vec<Output>) {
         self.scope.sequence += 1;
+        self.scope.told_at = Some(self.now);
         let version = Version { incarnation: self.identity.incarnation, sequence: self.scope.sequence };
         let scope = self.scope.told.clone();
         let record = Arc::new(ScopeRecord { origin: self.identity.id, version, scope });

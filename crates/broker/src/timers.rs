@@ -26,6 +26,8 @@ pub(crate) enum Timer {
     Park,
     /// The first part of the scope that is no longer needed is given up.
     Narrow,
+    /// The own scope has changes that are not told yet.
+    TellScope,
     /// A leaf below has no lease any more, whatever it heard.
     Lease(LinkId),
     /// A lease of others' interest is to be asked for again.

@@ -1,7 +1,7 @@
 //! The view of what others want, and whether it is complete.
 //!
-//! It is complete when every reachable broker has answered the present scope, none is still starting, and none is about to
-//! become reachable (a link to it is up, or listed by its other end alone). Who has not answered is kept up to date, broker by
+//! It is complete when the present scope has been told and every reachable broker has answered it, none is still starting, and
+//! none is about to become reachable (a link to it is up, or listed by its other end alone). Who has not answered is kept up to date, broker by
 //! broker: this is asked with each publication, and much of it changes with each record and each answer.
 
 use crate::BrokerId;
@@ -90,7 +90,8 @@ impl Broker {
             let waits_for = |broker: &BrokerId| !self.view.overdue.contains(broker) && *broker != self.identity.id;
             (unanswered.iter().any(waits_for), !unanswered.is_empty())
         };
-        let missing = (self.starting || missing.0, self.starting || missing.1);
+        let untold = self.starting || self.scope.is_pending();
+        let missing = (untold || missing.0, untold || missing.1);
         self.view.missing = Some(missing);
         missing
     }
