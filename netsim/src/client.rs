@@ -6,7 +6,7 @@
 use crate::book::Verdict;
 use crate::workload::Asked;
 use crate::world::{Happening, World};
-use enroute_broker::{ClientId, Command, Delivery, Input, Refusal, Reply, RequestId};
+use enroute_broker::{ClientId, Command, Delivery, Input, Refusal, Reply, RequestId, Time};
 use enroute_filter::{Event, Filter};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -57,12 +57,17 @@ pub struct Ticket {
 /// What an answer to a request will be about.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    Subscription(u64),
+    Subscription {
+        number: u64,
+        asked: Time,
+    },
     Withdrawal {
         client: usize,
         name: Arc<str>,
     },
-    Advertisement,
+    Advertisement {
+        asked: Time,
+    },
     /// The number, the broker, and whether the client's advertisements allow it.
     Publication {
         number: usize,
@@ -156,7 +161,7 @@ impl World {
         let sessions = &self.sessions;
         self.open.retain(|ticket, answer| match answer {
             Answer::Publication { host: at, .. } => *at != host,
-            Answer::Subscription(_) | Answer::Withdrawal { .. } | Answer::Advertisement => {
+            Answer::Subscription { .. } | Answer::Withdrawal { .. } | Answer::Advertisement { .. } => {
                 sessions.contains_key(&ticket.client)
             }
         });
@@ -223,7 +228,7 @@ impl World {
         self.clients[client].session?;
         self.note(|| Asked::Subscribe { client, name: name.clone(), filter: filter.clone() });
         let number = self.oracle.book.subscribe(client, name.clone(), filter.clone());
-        self.ask(client, Answer::Subscription(number), Command::Subscribe { name, filter })
+        self.ask(client, Answer::Subscription { number, asked: self.now }, Command::Subscribe { name, filter })
     }
 
     /// Withdraws a subscription.
@@ -252,7 +257,7 @@ impl World {
         let name: Arc<str> = name.into();
         self.clients[client].advertisements.insert(name.clone(), filter.clone());
         self.clients[client].publishes_anything = false;
-        self.ask(client, Answer::Advertisement, Command::Advertise { name, filter })
+        self.ask(client, Answer::Advertisement { asked: self.now }, Command::Advertise { name, filter })
     }
 
     /// Withdraws an advertisement.
@@ -260,7 +265,7 @@ impl World {
         self.disturb();
         let name: Arc<str> = name.into();
         self.clients[client].advertisements.remove(&name);
-        self.ask(client, Answer::Advertisement, Command::Unadvertise { name })
+        self.ask(client, Answer::Advertisement { asked: self.now }, Command::Unadvertise { name })
     }
 
     /// Publishes an event, whose payload becomes the number of the publication. None while the broker is down.
@@ -310,9 +315,13 @@ impl World {
             return self.complain(format!("an answer that nobody waits for: {client:?}, {request:?}, {reply:?}"));
         };
         match (&answer, &reply) {
-            (Answer::Subscription(number), Reply::InForce { .. }) => {
-                self.oracle.book.in_force(*number);
-                self.note_answer(*number);
+            (&Answer::Subscription { number, asked }, Reply::InForce { .. }) => {
+                self.check_promptness("a subscription", asked, self.settings.config.subscribe_wait);
+                self.oracle.book.in_force(number);
+                self.note_answer(number);
+            }
+            (&Answer::Advertisement { asked }, Reply::InForce { .. }) => {
+                self.check_promptness("an advertisement", asked, self.settings.config.publish_wait);
             }
             (Answer::Withdrawal { client, name }, Reply::Withdrawn) => self.oracle.book.withdrawn(*client, name),
             (Answer::Publication { number, host, allowed: true }, Reply::Published(receipt)) => {
@@ -325,8 +334,8 @@ impl World {
             (Answer::Publication { number, allowed: false, .. }, Reply::Refused(Refusal::NotAdvertised)) => {
                 self.oracle.refused(*number, self.now);
             }
-            (Answer::Subscription(_), Reply::Partial { .. }) => self.partial += 1,
-            (Answer::Advertisement, Reply::InForce { .. } | Reply::Withdrawn | Reply::Partial { .. }) => {}
+            (Answer::Subscription { .. }, Reply::Partial { .. }) => self.partial += 1,
+            (Answer::Advertisement { .. }, Reply::Withdrawn | Reply::Partial { .. }) => {}
             _ => self.complain(format!("an answer that does not fit: {answer:?}, {reply:?}")),
         }
         if !matches!(answer, Answer::Publication { .. }) {

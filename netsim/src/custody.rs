@@ -104,6 +104,17 @@ impl Custody {
         self.come_up.extend(frame.destinations.iter().map(|&at| (frame.id, at)));
     }
 
+    /// How many copies are in each broker that is not their destination.
+    pub(crate) fn held(&self) -> BTreeMap<BrokerId, u64> {
+        let mut held = BTreeMap::new();
+        for place in self.places.values() {
+            if let Place::At(broker) = place {
+                *held.entry(*broker).or_default() += 1;
+            }
+        }
+        held
+    }
+
     pub(crate) fn place(&self, event: EventId, destination: BrokerId) -> Option<Place> {
         self.places.get(&(event, destination)).copied()
     }

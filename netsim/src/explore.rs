@@ -1,5 +1,6 @@
 //! Explores: runs random schedules, one for each seed, and cuts those down that fail.
 
+mod rhythm;
 mod schedule;
 mod shrink;
 

@@ -44,6 +44,8 @@ impl World {
         let broker = &mut self.hosts[host];
         broker.life += 1;
         broker.dials = 0;
+        broker.written_off = 0;
+        self.down.remove(&broker.id);
         broker.incarnation = milliseconds.max(broker.incarnation + 1);
         broker.start_nonce = start_nonce;
         let identity = Identity {
@@ -213,7 +215,7 @@ impl World {
             return;
         }
         let edge = connection.edge;
-        let standing = connection.ends[side].standing;
+        let (standing, doubled) = (connection.ends[side].standing, connection.ends[1 - side].doubled);
         if standing != Standing::Closed {
             connection.ends[side].standing = Standing::Gone;
         }
@@ -223,6 +225,9 @@ impl World {
         let host = self.edges[edge].hosts[side];
         if standing == Standing::Up {
             self.give(host, Input::LinkDown { link: Connection::link(number, side), unsent: Vec::new() });
+            if doubled {
+                self.check_doubled(edge, side);
+            }
             self.redial(edge, side);
         }
         if standing == Standing::Opening {
@@ -269,6 +274,7 @@ impl World {
         self.disturb();
         self.trace_link(link, &"healed");
         self.edges[link].cut = false;
+        self.healed_at = self.now;
         self.wake_leaves();
         for side in 0..2 {
             if self.hosts[self.edges[link].hosts[side]].core.is_some() {
@@ -304,6 +310,7 @@ impl World {
         self.trace(host, &"crashes");
         let waiting = std::mem::take(&mut self.hosts[host].waiting);
         self.hosts[host].untried.clear();
+        self.down.insert(self.hosts[host].id, self.now);
         self.oracle.crashed((host, self.hosts[host].id), &waiting, self.now);
         let own: Vec<(u64, usize)> = self
             .connections

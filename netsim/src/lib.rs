@@ -24,8 +24,9 @@
 //! # Checks
 //!
 //! As it runs: the books of every copy of every event (each destination has one copy, and only who holds it sends it on);
-//! no duplicate; the names in a delivery; no use of links that are down; no violation.
-//! Settled: what was missed; tables against the true network; paths there and back; each event of a settled time over the
+//! no duplicate; the names in a delivery; no use of links that are down; no violation; an answer as soon as nobody is waited for;
+//! a link that stays when both ends dial it.
+//! Settled: what was missed; copies that a broker holds and has not counted as lost; what is kept of brokers that are long gone; tables against the true network; paths there and back; each event of a settled time over the
 //! union of the shortest paths, each link once, and between a leaf and its parent only if somebody on the other side wants it. On demand: all tables against those of a fresh build, all tables empty.
 
 pub mod book;
@@ -37,6 +38,7 @@ mod custody;
 mod echo;
 mod explore;
 mod fault;
+mod gone;
 pub mod html;
 mod leaf;
 mod link;

@@ -137,13 +137,15 @@ pub(crate) struct End {
     pub(crate) standing: Standing,
     /// When it comes up; nothing arrives before.
     pub(crate) up_at: Time,
+    /// Whether its broker has closed it since there is another connection to that neighbour.
+    pub(crate) doubled: bool,
     pub(crate) control: Pipe<Message>,
     pub(crate) events: Pipe<EventFrame>,
 }
 
 impl End {
     pub(crate) fn new(up_at: Time) -> End {
-        End { standing: Standing::Opening, up_at, control: Pipe::default(), events: Pipe::default() }
+        End { standing: Standing::Opening, up_at, doubled: false, control: Pipe::default(), events: Pipe::default() }
     }
 
     /// When the last of what was sent arrives.

@@ -239,6 +239,11 @@ impl Oracle {
         }
     }
 
+    /// How many copies are in each broker that is not their destination.
+    pub(crate) fn held(&self) -> BTreeMap<BrokerId, u64> {
+        self.custody.held()
+    }
+
     fn touch(&mut self, id: EventId, now: Time) {
         if let Some(&number) = self.numbers.get(&id) {
             self.moved(number, now);

@@ -144,6 +144,9 @@ impl World {
             | CloseReason::Moved
             | CloseReason::Full { .. } => true,
         };
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.ends[side].doubled = reason == CloseReason::Duplicate;
+        }
         self.close_end(number, side, again);
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Host {
     pub(crate) uplinks: Uplinks,
     /// Events that wait in the broker on their way up.
     pub(crate) waiting: BTreeSet<EventId>,
+    /// Copies that it had counted as lost in this life when the network last settled.
+    pub(crate) written_off: u64,
     /// When its timer rings.
     wake: Option<Time>,
 }
@@ -124,8 +126,9 @@ pub struct World {
     queue: BTreeMap<(Time, u64), Happening>,
     /// Numbers happenings, so that those of one time have an order.
     scheduled: u64,
-    /// No more than so many happen; it is wrong if there would be more.
+    /// No more than so many happen; it is wrong if there would be more, and then nothing happens any more.
     most_happenings: u64,
+    overrun: bool,
     /// How many happenings to come are work.
     work: usize,
     /// When something last happened that was more than an idle timer.
@@ -162,6 +165,10 @@ pub struct World {
     pub(crate) in_use: u64,
     /// The most that any message has been delayed by a rule, in microseconds.
     pub(crate) slowest: u64,
+    /// Brokers that are down after a crash, and since when.
+    pub(crate) down: BTreeMap<BrokerId, Time>,
+    /// When a cut link was last made whole.
+    pub(crate) healed_at: Time,
     /// When the last link that is stalled goes on.
     pub(crate) stalled_until: Time,
     /// What is asked and what becomes of it, if that is noted down.
@@ -204,6 +211,7 @@ impl World {
             untried: BTreeSet::new(),
             uplinks: Uplinks::default(),
             waiting: BTreeSet::new(),
+            written_off: 0,
             wake: None,
         };
         let mut hosts: Vec<Host> = settings.brokers.iter().enumerate().map(host).collect();
@@ -238,6 +246,7 @@ impl World {
             queue: BTreeMap::new(),
             scheduled: 0,
             most_happenings: u64::MAX,
+            overrun: false,
             work: 0,
             active: Time(0),
             hosts,
@@ -262,6 +271,8 @@ impl World {
             echoes: None,
             in_use: 0,
             slowest: 0,
+            down: BTreeMap::new(),
+            healed_at: Time(0),
             stalled_until: Time(0),
             workload: None,
             trace: None,
@@ -357,6 +368,9 @@ impl World {
     }
 
     pub(crate) fn schedule(&mut self, at: Time, happening: Happening) {
+        if self.overrun {
+            return;
+        }
         self.queue.insert((at.max(self.now), self.scheduled), happening);
         self.scheduled += 1;
         self.work += usize::from(happening.is_work());
@@ -371,6 +385,7 @@ impl World {
         if self.scheduled > self.most_happenings {
             self.complain(format!("more than {} things happen", self.most_happenings));
             self.most_happenings = u64::MAX;
+            (self.overrun, self.work) = (true, 0);
             self.queue.clear();
         }
         let Some(((at, number), happening)) = self.queue.pop_first() else { return false };
@@ -561,6 +576,7 @@ impl World {
     fn judge(&mut self) {
         let homes: Vec<_> = self.clients.iter().map(|client| (client.host, self.hosts[client.host].id)).collect();
         let brokers: Vec<BrokerId> = self.hosts.iter().map(|host| host.id).collect();
+        self.check_copies();
         let park = self.settings.config.park;
         let leaves: BTreeSet<usize> = self.settings.uplinks.keys().copied().collect();
         let truth = Truth { paths: &self.paths, homes: &homes, brokers: &brokers, leaves: &leaves, park };
@@ -568,6 +584,7 @@ impl World {
         self.paths.forget();
         self.check_settled();
         self.check_leaves();
+        self.check_forgotten();
         self.check_crossings(&crossed);
     }
 

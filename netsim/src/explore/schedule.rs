@@ -14,10 +14,13 @@ use rand::RngExt;
 use std::collections::BTreeMap;
 
 /// Names that a client uses: few, so that it replaces and withdraws what stands.
-const NAMES: [&str; 4] = ["w", "x", "y", "z"];
+pub(super) const NAMES: [&str; 4] = ["w", "x", "y", "z"];
 
 /// Things done between the beginning and the end of a schedule.
 const ACTIONS: usize = 250;
+
+/// Of so many things that happen about one is a [rhythm](super::rhythm).
+const RHYTHMS: u32 = 25;
 
 /// What is kept for a while has run out after this.
 const LATER_MS: u64 = 45_000;
@@ -32,6 +35,7 @@ pub fn schedule(seed: u64, brokers: usize) -> Result<Scenario, ScenarioError> {
     let leaves = if random.random_bool(0.5) { random.random_range(0..=brokers / 3) } else { 0 };
     let (topology, leaf_plans) = network(brokers, leaves, &mut random)?;
     let mut draft = Draft::new(seed, random, &topology, &leaf_plans);
+    draft.detection_ms = links.detection_us[1].div_ceil(1_000);
     let clients = draft.clients();
     let steps = draft.steps();
     Ok(Scenario {
@@ -40,12 +44,9 @@ pub fn schedule(seed: u64, brokers: usize) -> Result<Scenario, ScenarioError> {
         topology,
         leaf_plans,
         links,
-        times: Times {
-            grace_ms: Some([6_000, 10_000][draft.random.random_range(0..2)]),
-            narrowing_ms: Some(20_000),
-            ..Times::default()
-        },
+        times: Times { grace_ms: Some(draft.grace_ms), narrowing_ms: Some(draft.narrowing_ms), ..Times::default() },
         clients,
+        publish_on_answers: draft.random.random_bool(0.5),
         steps,
         ..Scenario::default()
     })
@@ -90,18 +91,24 @@ fn network(brokers: usize, leaves: usize, random: &mut Random) -> Result<(Topolo
 }
 
 /// A schedule in the making.
-struct Draft {
-    random: Random,
-    traffic: Traffic,
-    brokers: Vec<String>,
-    core: usize,
-    links: Vec<[String; 2]>,
-    clients: Vec<String>,
+pub(super) struct Draft {
+    pub(super) random: Random,
+    pub(super) traffic: Traffic,
+    /// The core first, then the leaves.
+    pub(super) brokers: Vec<String>,
+    pub(super) core: usize,
+    pub(super) links: Vec<[String; 2]>,
+    /// Each is called after its broker.
+    pub(super) clients: Vec<String>,
     /// Clients that publish.
-    publishers: Vec<String>,
+    pub(super) publishers: Vec<String>,
     /// Weights of the faults, in percent of what they are.
-    storminess: u32,
-    steps: Vec<Step>,
+    pub(super) storminess: u32,
+    pub(super) grace_ms: u64,
+    pub(super) narrowing_ms: u64,
+    /// It takes at most so long to find a link dead.
+    pub(super) detection_ms: u64,
+    pub(super) steps: Vec<Step>,
 }
 
 impl Draft {
@@ -113,7 +120,12 @@ impl Draft {
         let mut brokers = topology.names.clone();
         brokers.extend(leaves.iter().map(|leaf| leaf.name.clone()));
         let storminess = [0, 50, 100, 100, 300][random.random_range(0..5)];
+        let grace_ms = [6_000, 10_000][random.random_range(0..2)];
+        let narrowing_ms = [6_000, 20_000][random.random_range(0..2)];
         Draft {
+            grace_ms,
+            narrowing_ms,
+            detection_ms: 0,
             traffic: Traffic::new(seeded(seed, "explored traffic")),
             core: topology.names.len(),
             brokers,
@@ -126,7 +138,7 @@ impl Draft {
         }
     }
 
-    fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
+    pub(super) fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
         (!of.is_empty()).then(|| of[self.random.random_range(0..of.len())].clone())
     }
 
@@ -182,7 +194,7 @@ impl Draft {
         std::mem::take(&mut self.steps)
     }
 
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.steps.push(Step::Settle { within_ms: Some(150_000) });
     }
 
@@ -195,19 +207,22 @@ impl Draft {
         self.settle();
     }
 
-    fn wait(&mut self, ms: u64) {
+    pub(super) fn wait(&mut self, ms: u64) {
         if ms > 0 {
             self.steps.push(Step::Wait { ms, us: 0 });
         }
     }
 
-    fn publish(&mut self, client: String) {
+    pub(super) fn publish(&mut self, client: String) {
         let event = Some(self.traffic.event().to_json());
         self.steps.push(Step::Publish { client: Some(client), event, count: 1, gap_us: 0 });
     }
 
     /// One thing of those that happen in a network.
     fn act(&mut self) {
+        if self.random.random_ratio(1, RHYTHMS) {
+            return self.rhythm();
+        }
         let faults = 40 * self.storminess / 100;
         if self.random.random_range(0..100 + faults) >= 100 {
             return self.fault();
@@ -309,7 +324,7 @@ impl Draft {
     }
 
     /// Two parts of the core; leaves fall to either.
-    fn partition(&mut self) {
+    pub(super) fn partition(&mut self) {
         let part: Vec<String> = self.brokers[..self.core].to_vec();
         let part: Vec<String> = part.into_iter().filter(|_| self.random.random_bool(0.5)).collect();
         self.steps.push(Step::Partition { groups: vec![part] });
