@@ -68,6 +68,8 @@ pub(crate) struct Indexed<I> {
     vacant: Vec<u32>,
     /// The first conjunction of each subscription.
     subscriptions: HashMap<SubscriptionId, Option<u32>>,
+    /// How many conjunctions are not the first of their subscription, so that it may be found twice.
+    further: usize,
     event: CodedEvent,
     found: Vec<u32>,
 }
@@ -105,6 +107,7 @@ impl<I: Index> Indexed<I> {
                 u32::try_from(self.conjunctions.0.len() - 1).expect("fewer than 2^32 conjunctions fit into memory")
             }
         };
+        self.further += usize::from(next.is_some());
         self.index.insert(number, &self.conjunctions);
         number
     }
@@ -133,6 +136,7 @@ impl<I: Index> Engine for Indexed<I> {
             self.index.remove(current, &self.conjunctions);
             let stored = &mut self.conjunctions.0[current as usize];
             number = stored.next;
+            self.further -= usize::from(number.is_some());
             (stored.coded, stored.check) = (Coded::default(), None);
             self.vacant.push(current);
         }
@@ -153,8 +157,10 @@ impl<I: Index> Engine for Indexed<I> {
                 out.push(stored.subscription);
             }
         }
-        out.sort_unstable();
-        out.dedup();
+        if self.further > 0 {
+            out.sort_unstable();
+            out.dedup();
+        }
     }
 
     fn len(&self) -> usize {

@@ -80,7 +80,7 @@ pub trait Engine {
     /// Removes a subscription; false if there is none of this id.
     fn remove(&mut self, id: SubscriptionId) -> bool;
 
-    /// The subscriptions that the event matches, sorted, in place of what `out` held.
+    /// The subscriptions that the event matches, each once, in any order, in place of what `out` held.
     fn matches(&mut self, event: &Event, out: &mut Vec<SubscriptionId>);
 
     /// How many subscriptions there are.

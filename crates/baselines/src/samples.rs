@@ -44,6 +44,7 @@ pub(crate) fn engine<I: Index>(subscriptions: &[(u64, &str)]) -> Indexed<I> {
 pub(crate) fn found(engine: &mut dyn Engine, event: &Event) -> Vec<u64> {
     let mut found = vec![SubscriptionId(99)];
     engine.matches(event, &mut found);
+    found.sort_unstable();
     found.into_iter().map(|id| id.0).collect()
 }
 

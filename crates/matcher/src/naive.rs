@@ -38,7 +38,7 @@ impl NaiveScan {
         true
     }
 
-    /// The subscriptions that the event matches, sorted, in place of what `out` held.
+    /// The subscriptions that the event matches, each once, in no order of meaning, in place of what `out` held.
     pub fn matches(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<SubscriptionId>) {
         scratch.tested = self.subscriptions.len();
         out.clear();

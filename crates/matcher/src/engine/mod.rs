@@ -46,7 +46,6 @@ mod shapes;
 mod simd;
 mod singles;
 mod slots;
-mod sort;
 mod statistics;
 mod subscribers;
 mod table;
@@ -276,7 +275,7 @@ impl Enindex {
         self.row_count -= 1;
     }
 
-    /// The subscriptions that the event matches, sorted, in place of what `out` held.
+    /// The subscriptions that the event matches, each once, in no order of meaning, in place of what `out` held.
     pub fn matches(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<SubscriptionId>) {
         out.clear();
         scratch.begin(self.subscribers.bound());
@@ -305,7 +304,6 @@ impl Enindex {
             let others = group.others.iter().filter(|&&subscription| scratch.report(subscription));
             out.extend(others.map(|&subscription| self.subscribers.id(subscription)));
         }
-        sort::sort(out, &mut reading.ids);
         reading.clear();
         scratch.reading = reading;
     }

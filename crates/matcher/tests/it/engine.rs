@@ -29,6 +29,7 @@ macro_rules! engine {
             }
             fn matches(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<SubscriptionId>) {
                 self.matches(event, scratch, out);
+                out.sort_unstable();
             }
             fn interested(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<Owner>) {
                 self.interested(event, scratch, out);

@@ -23,6 +23,7 @@ fn compare(workload: Workload, count: u64) -> usize {
         if step % (count / 60) == 0 {
             let event = (workload.event)(&mut random);
             engine.matches(&event, &mut scratch, &mut found);
+            found.sort_unstable();
             naive.matches(&event, &mut scratch, &mut expected);
             assert_eq!(found, expected, "after {step} updates, {event:?}");
             engine.interested(&event, &mut scratch, &mut owners);

@@ -222,6 +222,7 @@ impl Compared {
                     matching.iter().map(|(number, _)| naming.id(*number)).collect();
                 let mut found = vec![SubscriptionId(7)];
                 engine.matches(&event, scratch, &mut found);
+                found.sort_unstable();
                 assert!(expected.iter().eq(&found), "{event:?}: {found:?}, not {expected:?}");
             }
         }

@@ -26,6 +26,7 @@ impl Pair {
     fn compare(&mut self, event: &Event) -> usize {
         let (mut ids, mut expected_ids) = (Vec::new(), Vec::new());
         self.engine.matches(event, &mut self.scratch, &mut ids);
+        ids.sort_unstable();
         self.naive.matches(event, &mut self.scratch, &mut expected_ids);
         assert_eq!(ids, expected_ids, "{event:?}");
         let (mut owners, mut expected_owners) = (Vec::new(), Vec::new());

@@ -22,6 +22,7 @@ type Answer = (Vec<SubscriptionId>, Vec<Owner>);
 fn answer(engine: &Enindex, event: &Event, scratch: &mut Scratch) -> Answer {
     let (mut ids, mut owners) = (Vec::new(), Vec::new());
     engine.matches(event, scratch, &mut ids);
+    ids.sort_unstable();
     engine.interested(event, scratch, &mut owners);
     (ids, owners)
 }
