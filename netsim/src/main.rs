@@ -10,6 +10,10 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+// See docs/decisions/0012-mimalloc.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Simulate a whole Enroute network in one process and in virtual time.
 #[derive(Parser)]
 #[command(version)]

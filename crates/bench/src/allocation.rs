@@ -2,12 +2,13 @@
 
 #![allow(unsafe_code, reason = "an allocator cannot be written without")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use mimalloc::MiMalloc;
+use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// The system's allocator, with a count of blocks, and of the bytes asked for and not yet returned.
+/// The allocator of the `enroute` program, with a count of blocks, and of the bytes asked for and not yet returned.
 ///
-/// What the system adds to each block, for its own use and by rounding up, is not counted.
+/// What it adds to each block, for its own use and by rounding up, is not counted.
 pub struct CountingAllocator;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -42,30 +43,30 @@ fn count(asked_for: usize, returned: usize) {
     }
 }
 
-// SAFETY: every call is passed to `System` as it came, and its result returned as it is; `System` keeps the contract of
+// SAFETY: every call is passed to `MiMalloc` as it came, and its result returned as it is; `MiMalloc` keeps the contract of
 // the trait. The counters neither allocate nor unwind.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        // SAFETY: the caller's promises are those of `System`.
-        unsafe { System.alloc(layout) }
+        // SAFETY: the caller's promises are those of `MiMalloc`.
+        unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        // SAFETY: the caller's promises are those of `System`.
-        unsafe { System.alloc_zeroed(layout) }
+        // SAFETY: the caller's promises are those of `MiMalloc`.
+        unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(0, layout.size());
-        // SAFETY: the caller's promises are those of `System`, from which every block comes.
-        unsafe { System.dealloc(block, layout) }
+        // SAFETY: the caller's promises are those of `MiMalloc`, from which every block comes.
+        unsafe { MiMalloc.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size, layout.size());
-        // SAFETY: the caller's promises are those of `System`, from which every block comes.
-        unsafe { System.realloc(block, layout, size) }
+        // SAFETY: the caller's promises are those of `MiMalloc`, from which every block comes.
+        unsafe { MiMalloc.realloc(block, layout, size) }
     }
 }

@@ -20,6 +20,10 @@ use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
 
+// See docs/decisions/0012-mimalloc.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = logging::start(&arguments).and_then(|()| call(arguments.command));
