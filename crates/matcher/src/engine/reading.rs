@@ -14,7 +14,7 @@ use enroute_filter::{Event, Number, ValueRef};
 pub(crate) struct Reading {
     /// By slot: the key of the value (where that is a code, above a low of 0), 0 for none.
     pub(super) keys: Vec<u64>,
-    /// By view: the cell of the value, 0 for none.
+    /// By view: the cell of the value, 0 for none. Three more.
     pub(super) cells: Vec<u8>,
     /// By view: the position of the value, 0 for none.
     pub(super) positions: Vec<u16>,
@@ -64,7 +64,8 @@ impl Reading {
         let bound = slots.bound().max(1);
         if self.keys.len() < bound {
             self.keys.resize(bound, 0);
-            self.cells.resize(2 * bound, 0);
+            // Three more, as vector code reads four at once.
+            self.cells.resize(2 * bound + 3, 0);
             self.positions.resize(2 * bound, 0);
             self.keys[0] = 1 << 32;
             self.cells[..2].fill(1);

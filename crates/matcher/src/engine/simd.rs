@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, reason = "functions compiled for an instruction set, and their loads and stores")]
 
+use super::keys::passes;
 use crate::SubscriptionId;
 
 /// Entries that are compared at once. Columns are padded to a multiple.
@@ -204,6 +205,68 @@ fn choose_each(ids: &[SubscriptionId], chosen: &[u32], into: &mut Vec<Subscripti
     }
 }
 
+/// Appends the places of those words that are true of an event with these cells: see [`passes`].
+///
+/// # Panics
+/// A word is about a view that has no cell.
+#[inline]
+pub(super) fn find_passing(words: &[u32], cells: &[u8], into: &mut Vec<u32>) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("popcnt") {
+        // SAFETY: the processor has the instructions, as was just asked.
+        return unsafe { find_passing_avx512(words, cells, into) };
+    }
+    find_passing_each(words, cells, into);
+}
+
+/// As [`find_passing_each`], sixteen at a time without a branch.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,popcnt")]
+fn find_passing_avx512(words: &[u32], cells: &[u8], into: &mut Vec<u32>) {
+    use std::arch::x86_64::*;
+    const WORDS: usize = 16;
+    // What is gathered are four bytes from a cell on, of which the first is meant.
+    let bound = cells.len().saturating_sub(3);
+    into.reserve(words.len() + WORDS);
+    let mut length = into.len();
+    let low_byte = _mm512_set1_epi32(0xFF);
+    let (mut places, step) =
+        (_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), _mm512_set1_epi32(WORDS as i32));
+    for part in words.chunks(WORDS) {
+        let lanes = u16::MAX >> (WORDS - part.len());
+        // SAFETY: only the words of the part are read. Only lanes whose views are less than `bound` are gathered, from where on the
+        // cells have four bytes. Sixteen places are written from `length` on, which has grown by at most as many as there were words
+        // before: there is room for all words and sixteen.
+        let passing = unsafe {
+            let words = _mm512_maskz_loadu_epi32(lanes, part.as_ptr().cast());
+            let views = _mm512_srli_epi32::<16>(words);
+            let known = _mm512_cmplt_epu32_mask(views, _mm512_set1_epi32(bound as i32));
+            assert!(known & lanes == lanes, "every word is about a view that has a cell");
+            let cells = _mm512_mask_i32gather_epi32::<1>(_mm512_setzero_si512(), lanes, views, cells.as_ptr().cast());
+            let distance = _mm512_and_si512(_mm512_sub_epi32(cells, _mm512_srli_epi32::<8>(words)), low_byte);
+            let passing = _mm512_mask_cmple_epu32_mask(lanes, distance, _mm512_and_si512(words, low_byte));
+            let passing_places = _mm512_maskz_compress_epi32(passing, places);
+            _mm512_storeu_si512(into.as_mut_ptr().add(length).cast(), passing_places);
+            passing
+        };
+        length += passing.count_ones() as usize;
+        places = _mm512_add_epi32(places, step);
+    }
+    // SAFETY: all up to there was written, and there is room for it, as said above.
+    unsafe { into.set_len(length) };
+}
+
+fn find_passing_each(words: &[u32], cells: &[u8], into: &mut Vec<u32>) {
+    let (start, mut count) = (into.len(), 0);
+    into.resize(start + words.len(), 0);
+    for (place, &word) in words.iter().enumerate() {
+        // Without a branch, as nobody could predict it.
+        into[start + count] = place as u32;
+        count += usize::from(passes(word, cells));
+    }
+    into.truncate(start + count);
+}
+
 /// The places of the ones.
 #[inline]
 pub(super) fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
@@ -377,6 +440,27 @@ mod tests {
             for choose in [choose, choose_each] {
                 let mut into = vec![SubscriptionId(5)];
                 choose(&ids, &chosen, &mut into);
+                assert_eq!(into, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn all_variants_find_the_same_words() {
+        let mut random = 1_u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((random >> 32) % below) as u32
+        };
+        let cells: Vec<u8> = (0..40).map(|_| next(4) as u8 * 85).collect();
+        for length in 0..200 {
+            // The last three cells are there for what reads four at once.
+            let words: Vec<u32> = (0..length).map(|_| next(37) << 16 | (next(4) * 85) << 8 | next(256)).collect();
+            let plainly = words.iter().zip(0..).filter(|(word, _)| passes(**word, &cells)).map(|(_, place)| place);
+            let expected: Vec<u32> = std::iter::once(7).chain(plainly).collect();
+            for find in [find_passing, find_passing_each] {
+                let mut into = vec![7];
+                find(&words, &cells, &mut into);
                 assert_eq!(into, expected);
             }
         }

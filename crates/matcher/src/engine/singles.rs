@@ -9,6 +9,7 @@
 use super::keys::{ALWAYS, is_surely_inside, passes};
 use super::lists::SURE;
 use super::reading::Reading;
+use super::simd::find_passing;
 use crate::SubscriptionId;
 
 /// The columns of one word for each entry: two of its predicates, the shape, and the row.
@@ -147,16 +148,10 @@ impl Singles {
     /// ids are wanted, they are noted instead where there is no doubt.
     #[inline]
     pub(super) fn scan(&self, is_key_sure: bool, reading: &mut Reading) {
-        let Reading { cells, places, .. } = &mut *reading;
-        places.resize(self.len().max(places.len()), 0);
-        let mut count = 0;
-        for (place, &word) in self.words[..self.len()].iter().enumerate() {
-            // Without a branch, as nobody could predict it.
-            places[count] = place as u32;
-            count += usize::from(passes(word, cells));
-        }
+        reading.places.clear();
+        find_passing(&self.words[..self.len()], &reading.cells, &mut reading.places);
         let is_key_sure = is_key_sure && !reading.has_inexact;
-        for number in 0..count {
+        for number in 0..reading.places.len() {
             self.decide(reading.places[number] as usize, is_key_sure, reading);
         }
     }
