@@ -8,6 +8,7 @@
 //!
 //! The states may be very many (`%a____________` alone has thousands), so the search is bounded.
 
+use crate::span::Code;
 use enroute_filter::{Pattern, StringSet, Symbol, Test, ValueSet};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -81,9 +82,10 @@ fn sets_with_patterns<'a>(f: &'a Test, g: &'a Test) -> Option<(&'a ValueSet, &'a
     }
 }
 
-/// Whether no string of `g` is less than all of `f`, or greater, going by the intervals in which their terms lie.
+/// Whether no string of `g` is less than all of `f`, or greater, going by the intervals in which their terms lie. Of where they
+/// begin it is what the index knows that counts: `s > ''` begins behind `s CONTAINS 'a'`, but not for the index, and covers it.
 fn reaches_as_far(f: &StringSet, g: &StringSet) -> bool {
-    let first = |set| intervals(set).map(|(start, _)| start).min();
+    let first = |set| intervals(set).map(|(start, _)| start).min().map(Code::of_string);
     let behind = |set| intervals(set).map(|(_, end)| (end.is_none(), end)).max();
     first(g).is_none_or(|g| first(f).is_some_and(|f| f <= g)) && behind(f) >= behind(g)
 }

@@ -126,7 +126,7 @@ impl Code {
         Code::new(u64::MAX)
     }
 
-    fn of_string(string: &str) -> Code {
+    pub(crate) fn of_string(string: &str) -> Code {
         let bytes = &string.as_bytes()[..string.len().min(MAX_STRING)];
         let (first, rest) = bytes.split_at(bytes.len().min(8));
         let mut head = [0; 8];
