@@ -83,3 +83,64 @@ impl World {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::LinkSettings;
+    use crate::world::Settings;
+    use enroute_broker::{Config, EventFrame, EventId};
+    use std::collections::BTreeMap;
+
+    /// Two brokers and a link.
+    fn pair() -> World {
+        let mut world = World::new(Settings {
+            brokers: vec!["a".into(), "b".into()],
+            links: vec![[0, 1]],
+            uplinks: BTreeMap::new(),
+            clones: BTreeMap::new(),
+            link: LinkSettings::default(),
+            config: Config::default(),
+            seed: 1,
+        });
+        world.start_all();
+        world
+    }
+
+    #[test]
+    fn who_is_down_for_long_must_be_forgotten() {
+        let mut world = pair();
+        world.run_for(Duration::from_secs(100));
+        world.check_forgotten();
+        assert_eq!(world.complaints(), [""; 0]);
+        // It is up and known, and is taken to be down.
+        world.down.insert(world.hosts[1].id, Time(0));
+        world.check_forgotten();
+        assert!(world.complaints()[0].contains("a still knows b"), "{:?}", world.complaints());
+        assert_eq!(world.complaints().len(), 2, "b knows itself, too");
+    }
+
+    #[test]
+    fn a_copy_that_stays_must_have_been_given_up() {
+        let mut world = pair();
+        let id = EventId { origin: world.hosts[0].id, incarnation: 1, sequence: 1 };
+        let destinations = [BrokerId(7)].into_iter().collect();
+        let frame = EventFrame { hop_limit: 1, destinations, id, event: Default::default() };
+        world.oracle.arrived(world.hosts[1].id, &frame, Time(0));
+        world.check_copies();
+        assert!(world.complaints()[0].contains("1 copies of events have not left b"), "{:?}", world.complaints());
+    }
+
+    #[test]
+    fn nothing_happens_any_more_when_too_much_has() {
+        let mut world = pair();
+        world.set_most_happenings(30);
+        for _ in 0..3 {
+            world.run_for(Duration::from_secs(1));
+            world.crash(0);
+            world.start(0);
+        }
+        assert_eq!(world.complaints().len(), 1, "{:?}", world.complaints());
+        assert!(world.hosts[0].core.as_ref().is_some_and(|core| core.members().count() == 1), "nothing has come to it");
+    }
+}
