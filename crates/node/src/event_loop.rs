@@ -6,7 +6,7 @@ use crate::identity::DataDir;
 use crate::link::Link;
 use crate::mesh::Known;
 use crate::node::StopReason;
-use crate::outbox::Put;
+use crate::outbox::{Put, Queued};
 use enroute_broker::{
     Broker, BrokerId, ClientId, CloseReason, Command, EventFrame, Input, Interested, LeafMessage, LinkId, LinkState,
     Message, Output, RequestId, Time, WatchId,
@@ -25,6 +25,10 @@ use tokio::time::Instant;
 pub(crate) const CONTROL: usize = 256;
 /// Batches of traffic that may wait.
 pub(crate) const TRAFFIC: usize = 32;
+/// Writers are woken for what has been queued for them when a batch is through, or when it has taken so long already.
+const BATCH_TIME: Duration = Duration::from_millis(1);
+/// After so many inputs of a batch the time is looked at.
+const BATCH_LOOK: usize = 16;
 /// How long a subscriber or a link that pushes back can hold up those who publish.
 const PUSH_BACK: Duration = Duration::from_secs(1);
 
@@ -90,14 +94,16 @@ pub(crate) struct EventLoop {
     /// Links that cannot take what they must, to be reported when the outputs at hand are dispatched.
     overflowed: Vec<LinkId>,
     /// Who asks for those who publish to be held up.
-    pushing_back: Option<Slow>,
+    pushing_back: Option<Receiver>,
     /// Until when, at most, somebody is held up for whom.
-    held: VecDeque<(Instant, Slow)>,
+    held: VecDeque<(Instant, Receiver)>,
+    /// Whose writers are to be woken when the batch is through.
+    to_wake: Vec<Receiver>,
 }
 
-/// A subscriber or a neighbour that does not keep up.
+/// A subscriber or a neighbour, for whom something is queued.
 #[derive(Clone, Copy)]
-enum Slow {
+enum Receiver {
     Client(ClientId),
     Link(LinkId),
 }
@@ -124,6 +130,7 @@ impl EventLoop {
             overflowed: Vec::new(),
             pushing_back: None,
             held: VecDeque::new(),
+            to_wake: Vec::new(),
         }
     }
 
@@ -232,21 +239,14 @@ impl EventLoop {
     fn on_traffic(&mut self, item: Traffic) {
         match item {
             Traffic::Events { link, frames, permit } => {
-                let now = self.now();
-                for frame in frames {
-                    self.handle_at(Input::Event { link, frame }, now);
-                }
+                self.handle_batch(frames.into_iter().map(|frame| Input::Event { link, frame }));
                 self.give_back(permit);
             }
             Traffic::Requests { client, requests, permit } => {
-                let now = self.now();
-                for request in requests {
-                    let input = match request {
-                        ClientRequest::Command { request, command } => Input::Command { client, request, command },
-                        ClientRequest::Publish { request, event } => Input::Publish { client, request, event },
-                    };
-                    self.handle_at(input, now);
-                }
+                self.handle_batch(requests.into_iter().map(|request| match request {
+                    ClientRequest::Command { request, command } => Input::Command { client, request, command },
+                    ClientRequest::Publish { request, event } => Input::Publish { client, request, event },
+                }));
                 self.give_back(permit);
             }
             Traffic::LinkEnded(link) => self.on_link_ended(link),
@@ -275,11 +275,11 @@ impl EventLoop {
         let Some(slow) = self.pushing_back.take() else { return };
         let until = Instant::now() + PUSH_BACK;
         match slow {
-            Slow::Client(client) => match self.clients.get(&client) {
+            Receiver::Client(client) => match self.clients.get(&client) {
                 Some(entry) => entry.outbox.hold(permit, until),
                 None => return,
             },
-            Slow::Link(link) => match self.links.get(&link) {
+            Receiver::Link(link) => match self.links.get(&link) {
                 Some(link) => link.hold(permit, until),
                 None => return,
             },
@@ -294,10 +294,10 @@ impl EventLoop {
         let now = Instant::now();
         while let Some((_, slow)) = self.held.pop_front_if(|(until, _)| *until <= now) {
             match slow {
-                Slow::Client(client) => {
+                Receiver::Client(client) => {
                     self.clients.get(&client).into_iter().for_each(|entry| entry.outbox.release(now))
                 }
-                Slow::Link(link) => self.links.get(&link).into_iter().for_each(|link| link.release(now)),
+                Receiver::Link(link) => self.links.get(&link).into_iter().for_each(|link| link.release(now)),
             }
         }
     }
@@ -314,6 +314,30 @@ impl EventLoop {
 
     fn handle(&mut self, input: Input) {
         self.handle_at(input, self.now());
+        self.wake_writers();
+    }
+
+    /// Inputs that have come together: to the core in the same moment, and what follows to each writer in one piece.
+    fn handle_batch(&mut self, inputs: impl Iterator<Item = Input>) {
+        let now = self.now();
+        let mut woken = Instant::now();
+        for (index, input) in (1..).zip(inputs) {
+            self.handle_at(input, now);
+            if index % BATCH_LOOK == 0 && woken.elapsed() >= BATCH_TIME {
+                self.wake_writers();
+                woken = Instant::now();
+            }
+        }
+        self.wake_writers();
+    }
+
+    fn wake_writers(&mut self) {
+        for receiver in self.to_wake.drain(..) {
+            match receiver {
+                Receiver::Client(client) => self.clients.get(&client).into_iter().for_each(|entry| entry.outbox.wake()),
+                Receiver::Link(link) => self.links.get(&link).into_iter().for_each(|link| link.wake()),
+            }
+        }
     }
 
     /// One input to the core, and all that follows.
@@ -369,21 +393,21 @@ impl EventLoop {
                 }
             }
             Output::Forward { link, frame } => {
-                if let Some(Put::PushBack) = self.links.get(&link).map(|link| link.forward(&frame)) {
-                    self.pushing_back = Some(Slow::Link(link));
-                }
+                let Some(queued) = self.links.get(&link).map(|link| link.forward(&frame)) else { return };
+                self.note_queued(queued, Receiver::Link(link));
             }
             Output::Deliver { client, delivery } => {
-                let put = self.clients.get(&client).map(|entry| entry.outbox.deliver(&delivery));
-                match put {
-                    Some(Put::PushBack) => self.pushing_back = Some(Slow::Client(client)),
-                    Some(Put::CutOff) => tracing::warn!(client = client.0, "too much waits for this client: cut off"),
-                    Some(Put::Done) | None => {}
+                let Some(queued) = self.clients.get(&client).map(|entry| entry.outbox.deliver(&delivery)) else {
+                    return;
+                };
+                if queued.put == Put::CutOff {
+                    tracing::warn!(client = client.0, "too much waits for this client: cut off");
                 }
+                self.note_queued(queued, Receiver::Client(client));
             }
             Output::Reply { client, request, reply } => {
-                if let Some(entry) = self.clients.get(&client) {
-                    entry.outbox.reply(request, reply);
+                if self.clients.get(&client).is_some_and(|entry| entry.outbox.reply(request, reply)) {
+                    self.to_wake.push(Receiver::Client(client));
                 }
             }
             Output::CloseLink { link, reason } => self.close_link(link, reason),
@@ -394,6 +418,16 @@ impl EventLoop {
                 self.context.stopping.cancel();
             }
             Output::Notice(notice) => tracing::warn!("{notice}"),
+        }
+    }
+
+    fn note_queued(&mut self, queued: Queued, receiver: Receiver) {
+        let Queued { put, wakes } = queued;
+        if put == Put::PushBack {
+            self.pushing_back = Some(receiver);
+        }
+        if wakes {
+            self.to_wake.push(receiver);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::config::FullLink;
 use crate::encoded::Encoded;
-use crate::outbox::Put;
+use crate::outbox::{Put, Queued};
 use bytes::Bytes;
 use enroute_broker::EventFrame;
 use enroute_wire::{
@@ -43,10 +43,10 @@ impl EventQueue {
     ///
     /// # Errors
     /// An event that cannot be encoded, which the core never gives; it is dropped.
-    pub(crate) fn push(&self, frame: &EventFrame) -> Result<Put, WireError> {
+    pub(crate) fn push(&self, frame: &EventFrame) -> Result<Queued, WireError> {
         let size = event_frame_size(frame);
         let mut state = self.lock();
-        let (taken, outcome) = match self.policy {
+        let (taken, put) = match self.policy {
             FullLink::Drop => (!self.exceeds(&state, size, 1), Put::Done),
             // What was under way when its sources were held back is still taken, as much again as may wait.
             FullLink::PushBack if self.exceeds(&state, size, 1) => (!self.exceeds(&state, size, 2), Put::PushBack),
@@ -54,18 +54,19 @@ impl EventQueue {
         };
         if !taken || state.finished {
             state.dropped += 1;
-            return Ok(outcome);
+            return Ok(Queued { put, wakes: false });
         }
         let first = state.waiting.frames() == 0;
         if let Err(error) = state.waiting.push(|out| encode_event_frame(frame, out)) {
             state.dropped += 1;
             return Err(error);
         }
-        drop(state);
-        if first {
-            self.filled.notify_one();
-        }
-        Ok(outcome)
+        Ok(Queued { put, wakes: first })
+    }
+
+    /// Wakes the link's event writer: something has been put in.
+    pub(crate) fn wake(&self) {
+        self.filled.notify_one();
     }
 
     /// Whether one more of `size` bytes is more than `times` the bounds. A single one always passes.
@@ -189,7 +190,7 @@ mod tests {
     /// Whether it was taken.
     fn push(queue: &EventQueue, sequence: u64, size: usize) -> bool {
         let before = queue.dropped();
-        assert_eq!(queue.push(&frame(sequence, size)).unwrap(), Put::Done);
+        assert_eq!(queue.push(&frame(sequence, size)).unwrap().put, Put::Done);
         queue.dropped() == before
     }
 
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn who_pushes_back_takes_what_was_under_way_and_lets_go_when_less_waits() {
         let queue = EventQueue::new(FullLink::PushBack, 2, usize::MAX);
-        let put = |sequence| queue.push(&frame(sequence, 40_000)).unwrap();
+        let put = |sequence| queue.push(&frame(sequence, 40_000)).unwrap().put;
         assert_eq!([1, 2, 3, 4, 5].map(put), [Put::Done, Put::Done, Put::PushBack, Put::PushBack, Put::PushBack]);
         assert_eq!((queue.waiting(), queue.dropped()), (4, 1));
         let sources = std::sync::Arc::new(tokio::sync::Semaphore::new(1));

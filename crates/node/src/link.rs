@@ -6,7 +6,7 @@ use crate::event_loop::{ControlInput, Traffic};
 use crate::event_queue::EventQueue;
 use crate::frames::{Frames, FramesError, write};
 use crate::handshake::{Established, StreamFrames};
-use crate::outbox::Put;
+use crate::outbox::{Put, Queued};
 use crate::swarm::{SwarmCommand, Target};
 use bytes::BytesMut;
 use enroute_broker::{EventFrame, LinkId, Message, Neighbour, Role};
@@ -88,12 +88,17 @@ impl Link {
         }
     }
 
-    /// Queues an event; whether whoever has brought it should be held back.
-    pub(crate) fn forward(&self, frame: &EventFrame) -> Put {
+    /// Queues an event; whether whoever has brought it should be held back, and whether that [wakes](Link::wake).
+    pub(crate) fn forward(&self, frame: &EventFrame) -> Queued {
         self.events.push(frame).unwrap_or_else(|error| {
             tracing::error!(link = self.id.0, %error, "an event that cannot be encoded is dropped");
-            Put::Done
+            Queued { put: Put::Done, wakes: false }
         })
+    }
+
+    /// Wakes whoever writes events: some have been queued.
+    pub(crate) fn wake(&self) {
+        self.events.wake();
     }
 
     /// Keeps a source from going on until less waits for this link, or until it is [released](Link::release).

@@ -61,6 +61,15 @@ pub(crate) struct OutboxCounts {
     pub(crate) waiting_bytes: usize,
 }
 
+/// What has been put into a queue, and whether whoever empties it is to be woken. That is left to whoever has filled it, so that a
+/// batch of events is written as one and not by its first event and the rest.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queued {
+    pub(crate) put: Put,
+    pub(crate) wakes: bool,
+}
+
 /// What has become of something that was put into a bounded queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
@@ -81,23 +90,29 @@ impl Outbox {
         self.policy
     }
 
-    /// Appends the answer to a request. There are never more than the client may have requests outstanding. Receipts that
-    /// continue each other become one.
-    pub(crate) fn reply(&self, request: RequestId, reply: Reply) {
+    /// Appends the answer to a request; whether that [wakes](Outbox::wake). There are never more than the client may have requests
+    /// outstanding. Receipts that continue each other become one.
+    #[must_use]
+    pub(crate) fn reply(&self, request: RequestId, reply: Reply) -> bool {
         let mut state = self.lock();
+        let first = state.answers.is_empty();
         if let Reply::Published(receipt) = reply {
             let last = state.answers.back_mut().map(|answer| &mut answer.frame);
             if let Some(ServerFrame::Receipts { first, count, receipt: begun }) = last
                 && continues(*first, *count, begun, request, &receipt)
             {
                 *count += 1;
-                return;
+                return false;
             }
             state.push_answer(ServerFrame::Receipts { first: request, count: 1, receipt }, None);
         } else {
             state.push_answer(ServerFrame::Reply { request, reply }, None);
         }
-        drop(state);
+        first
+    }
+
+    /// Wakes the client's writer: something has been put in.
+    pub(crate) fn wake(&self) {
         self.filled.notify_one();
     }
 
@@ -109,11 +124,12 @@ impl Outbox {
     }
 
     /// Appends a delivery, by the client's policy.
-    pub(crate) fn deliver(&self, delivery: &Delivery) -> Put {
+    pub(crate) fn deliver(&self, delivery: &Delivery) -> Queued {
+        let quiet = |put| Queued { put, wakes: false };
         let size = delivery.event.len();
         let mut state = self.lock();
         if state.finished {
-            return Put::Done;
+            return quiet(Put::Done);
         }
         let full = self.exceeds(&state, size, 1);
         let outcome = match self.policy {
@@ -125,21 +141,19 @@ impl Outbox {
             }
             SlowSubscriber::DropNewest if full => {
                 state.dropped += 1;
-                return Put::Done;
+                return quiet(Put::Done);
             }
             SlowSubscriber::Disconnect if full => {
                 state.dropped += 1 + state.deliveries.frames() as u64;
                 state.deliveries.clear();
                 state.goodbye = Some(Goodbye::TooSlow);
                 state.finished = true;
-                drop(state);
-                self.filled.notify_one();
-                return Put::CutOff;
+                return Queued { put: Put::CutOff, wakes: true };
             }
             // What was under way when the publishers were held back is still taken, as much again as may wait.
             SlowSubscriber::PushBack if self.exceeds(&state, size, 2) => {
                 state.dropped += 1;
-                return Put::PushBack;
+                return quiet(Put::PushBack);
             }
             SlowSubscriber::PushBack if full => Put::PushBack,
             SlowSubscriber::DropNewest | SlowSubscriber::Disconnect | SlowSubscriber::PushBack => Put::Done,
@@ -150,12 +164,7 @@ impl Outbox {
             state.dropped += 1;
         }
         // Whoever left some behind lacked credit, and hears of more of that.
-        let wake = first && state.credit > 0;
-        drop(state);
-        if wake {
-            self.filled.notify_one();
-        }
-        outcome
+        Queued { put: outcome, wakes: first && state.credit > 0 }
     }
 
     /// Whether one more of `size` bytes is more than `times` the bounds. A single one always passes.
@@ -311,7 +320,7 @@ mod tests {
     /// Fills an outbox of two with deliveries 1 to 5.
     fn filled(policy: SlowSubscriber) -> (Outbox, Vec<Put>) {
         let outbox = Outbox::new(policy, 2, usize::MAX);
-        let puts = (1..=5).map(|sequence| outbox.deliver(&delivery(sequence))).collect();
+        let puts = (1..=5).map(|sequence| outbox.deliver(&delivery(sequence)).put).collect();
         (outbox, puts)
     }
 
@@ -358,11 +367,23 @@ mod tests {
     #[test]
     fn answers_pass_deliveries_without_credit() {
         let (outbox, _) = filled(SlowSubscriber::DropOldest);
-        outbox.reply(RequestId(1), Reply::Withdrawn);
+        assert!(outbox.reply(RequestId(1), Reply::Withdrawn));
         assert_eq!(sent(&outbox), [ServerFrame::Reply { request: RequestId(1), reply: Reply::Withdrawn }]);
         outbox.add_credit(1);
         assert_eq!(sequences(&sent(&outbox)), [4]);
         assert_eq!(outbox.counts().waiting, 1);
+    }
+
+    #[test]
+    fn what_waits_already_wakes_nobody_again() {
+        let outbox = Outbox::new(SlowSubscriber::PushBack, 2, usize::MAX);
+        let wakes = |sequence| outbox.deliver(&delivery(sequence)).wakes;
+        assert!(!wakes(1), "whoever has no credit hears of that");
+        outbox.add_credit(3);
+        assert_eq!(sequences(&sent(&outbox)), [1]);
+        assert_eq!([2, 3].map(wakes), [true, false]);
+        assert_eq!(sequences(&sent(&outbox)), [2, 3]);
+        assert!(!wakes(4), "the credit is used up");
     }
 
     #[test]
@@ -389,9 +410,10 @@ mod tests {
         let outbox = Outbox::new(SlowSubscriber::DropOldest, 2, 1 << 20);
         let receipt = |sequence, destinations| Receipt { id: delivery(sequence).id, destinations, complete: true };
         let published = [(1, 11, 0), (2, 12, 0), (3, 13, 0), (4, 14, 7), (5, 15, 7), (6, 17, 7), (8, 18, 7)];
-        for (request, sequence, destinations) in published {
-            outbox.reply(RequestId(request), Reply::Published(receipt(sequence, destinations)));
-        }
+        let wakes = published.map(|(request, sequence, destinations)| {
+            outbox.reply(RequestId(request), Reply::Published(receipt(sequence, destinations)))
+        });
+        assert_eq!(wakes, [true, false, false, false, false, false, false]);
         let batch = outbox.take().now_or_never().unwrap().unwrap().unwrap();
         assert_eq!(batch.answered, published.len());
         let mut frames = FrameReader::new(Traffic::ToClient);
@@ -414,7 +436,7 @@ mod tests {
         let (outbox, _) = filled(SlowSubscriber::DropNewest);
         outbox.add_credit(1);
         outbox.finish(Goodbye::ShuttingDown);
-        assert_eq!(outbox.deliver(&delivery(9)), Put::Done);
+        assert_eq!(outbox.deliver(&delivery(9)), Queued { put: Put::Done, wakes: false });
         let frames = sent(&outbox);
         assert_eq!(sequences(&frames), [1, 0]);
         assert_eq!(frames[1], ServerFrame::Goodbye(Goodbye::ShuttingDown));
