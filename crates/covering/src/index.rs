@@ -141,7 +141,14 @@ impl RootIndex {
     pub(crate) fn narrowest(&self, reading: &Reading) -> Option<Narrowest> {
         let mut narrowest: Option<Narrowest> = None;
         let mut fewest = usize::MAX;
-        for (constraint, (span, glance)) in reading.spans.iter().zip(&reading.glances).enumerate() {
+        let constraints = || reading.spans.iter().zip(&reading.glances).enumerate();
+        // Single values are looked up fastest, and when they are rare nothing else need be.
+        let points = constraints().filter(|(_, (_, glance))| glance.outline.is_point());
+        let others = constraints().filter(|(_, (_, glance))| !glance.outline.is_point());
+        for (constraint, (span, glance)) in points.chain(others) {
+            if fewest == 0 {
+                break;
+            }
             let found = match self.attributes.get(glance.attribute as usize) {
                 Some(attribute) => attribute.members.find(|group| span.keys_of_covered(group)),
                 None => Found::default(),
@@ -302,15 +309,17 @@ fn may_cover(mut outer: impl Iterator<Item = Glance>, mut inner: impl Iterator<I
     })
 }
 
-/// What all that is covered has in common with what covers it, as bits: the attributes, and the values that are asked for.
-/// The attributes numbered first, mostly the common ones, have a bit of their own; the other bits stand for several things.
+/// What all that is covered has in common with what covers it, as bits: the attributes, the values that are asked for, and the
+/// cells of their lines that they do not leave. The attributes numbered first, mostly the common ones, have a bit of their own; the
+/// other bits stand for several things.
 fn signature(glances: &[Glance]) -> u32 {
     const OWN: u32 = 20;
     let shared = |number: u32| 1 << (OWN + number % (u32::BITS - OWN));
     let bits = |glance: &Glance| {
         let Glance { attribute, outline } = *glance;
         let value = if outline.is_point() { shared(outline.high.wrapping_add(attribute)) } else { 0 };
-        value | if attribute < OWN { 1 << attribute } else { shared(attribute) }
+        let cell = outline.cell().map_or(0, |cell| shared(cell.wrapping_add(attribute).wrapping_mul(0x9E37_79B1) >> 8));
+        value | cell | if attribute < OWN { 1 << attribute } else { shared(attribute) }
     };
     glances.iter().fold(0, |all, glance| all | bits(glance))
 }

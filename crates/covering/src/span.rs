@@ -22,6 +22,8 @@ const POINT: u8 = 0;
 const LEFT: u8 = 1;
 const PATTERN: u8 = 4;
 const STRING_LINE: u32 = Line::String as u32;
+/// Digits that are alike in a cell: of numbers, what is between two powers of two is 16 cells.
+const CELL_DIGITS: u8 = 4;
 /// Behind all of [`Kind::Inner`].
 const HOLE: u8 = PATTERN + 1 + 16 + 2 * (MAX_STRING as u8 - 8) + 1;
 
@@ -455,6 +457,17 @@ impl Outline {
             PATTERN => (STRING_LINE << LINE_SHIFT, ((STRING_LINE + 1) << LINE_SHIFT) - 1),
             _ => (self.low, self.high),
         }
+    }
+
+    /// The cell of its line in which the span is as a whole, if it is in one. Whatever a span contains is in the same.
+    pub(crate) fn cell(self) -> Option<u32> {
+        let common = match self.kind {
+            POINT => u8::MAX,
+            kind if kind > PATTERN && kind < HOLE => kind - PATTERN - 1,
+            _ => 0,
+        };
+        let begins = self.low << (u32::BITS - LINE_SHIFT);
+        (common >= CELL_DIGITS).then_some(begins >> (u32::BITS - 4 * u32::from(CELL_DIGITS)))
     }
 
     /// Whether the span may contain the other one.
