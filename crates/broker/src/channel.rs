@@ -19,75 +19,131 @@ const WINDOW: usize = 16;
 /// Brokers that control may pass; far more than any path that tables would choose.
 const HOP_LIMIT: u16 = 1_024;
 
-/// Both directions of the conversation with one other broker.
+/// Both directions of the conversation with one other broker. There are as many as brokers, and most are silent most of the
+/// time: then none takes more than these numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Channel {
     /// The incarnation of the other broker that this is with.
     incarnation: u64,
     epoch: u64,
     sent: u64,
+    their_epoch: u64,
+    received: u64,
+    /// None while there is none.
+    pending: Option<Box<Pending>>,
+}
+
+/// The messages of a channel that have been sent or have come, and that is not the end of it.
+#[derive(Debug, Default)]
+struct Pending {
     /// Not acknowledged: the first [`WINDOW`] are under way, the others wait.
     unacknowledged: VecDeque<Payload>,
     under_way: usize,
+    /// How long the first is waited for; nothing if not longer than is usual.
     wait: Duration,
-    their_epoch: u64,
-    received: u64,
+    /// Came before one that was sent before them.
     early: BTreeMap<u64, Payload>,
 }
 
 impl Channel {
     /// The sequence of the last message that the other broker has acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
-        self.sent - self.unacknowledged.len() as u64
+        self.sent - self.unacknowledged() as u64
     }
 
     /// How many messages are not acknowledged, under way or waiting.
     pub(crate) fn unacknowledged(&self) -> usize {
-        self.unacknowledged.len()
+        self.pending.as_ref().map_or(0, |pending| pending.unacknowledged.len())
+    }
+
+    fn under_way(&self) -> usize {
+        self.pending.as_ref().map_or(0, |pending| pending.under_way)
     }
 
     /// Puts a message behind the others and says its sequence.
     fn push(&mut self, payload: Payload) -> u64 {
-        self.unacknowledged.push_back(payload);
+        self.pending.get_or_insert_default().unacknowledged.push_back(payload);
         self.sent += 1;
         self.sent
     }
 
     /// The messages that the window lets go now, as numbered bodies.
     fn next_messages(&mut self) -> Vec<RoutedBody> {
-        let from = self.under_way;
-        self.under_way = self.unacknowledged.len().min(WINDOW);
-        (from..self.under_way).map(|index| self.body(index)).collect()
+        let Some(pending) = &mut self.pending else { return Vec::new() };
+        let from = pending.under_way;
+        pending.under_way = pending.unacknowledged.len().min(WINDOW);
+        self.bodies(from)
     }
 
-    fn body(&self, index: usize) -> RoutedBody {
-        let sequence = self.acknowledged() + 1 + index as u64;
-        RoutedBody::Data { epoch: self.epoch, sequence, payload: self.unacknowledged[index].clone() }
+    /// What is under way, from the message at that place on.
+    fn bodies(&self, from: usize) -> Vec<RoutedBody> {
+        let Some(pending) = &self.pending else { return Vec::new() };
+        let (epoch, first) = (self.epoch, self.acknowledged() + 1);
+        let body = |index: usize| RoutedBody::Data {
+            epoch,
+            sequence: first + index as u64,
+            payload: pending.unacknowledged[index].clone(),
+        };
+        (from..pending.under_way).map(body).collect()
     }
 
     /// Takes in an acknowledgement; false if it says nothing new.
     fn acknowledge(&mut self, received: u64) -> bool {
         let fresh = received.min(self.sent).saturating_sub(self.acknowledged()) as usize;
-        self.unacknowledged.drain(..fresh);
-        self.under_way = self.under_way.saturating_sub(fresh);
-        if self.unacknowledged.is_empty() {
-            // There are as many channels as brokers, and most are silent most of the time: none keeps room.
-            self.unacknowledged = VecDeque::new();
+        if let Some(pending) = &mut self.pending {
+            pending.unacknowledged.drain(..fresh);
+            pending.under_way = pending.under_way.saturating_sub(fresh);
         }
+        self.rest();
         fresh > 0
     }
 
     /// Takes in a numbered message; gives those that are in order now.
     fn receive(&mut self, sequence: u64, payload: Payload) -> Vec<Payload> {
-        if sequence > self.received && sequence <= self.received + WINDOW as u64 {
-            self.early.insert(sequence, payload);
+        if sequence <= self.received || sequence > self.received + WINDOW as u64 {
+            return Vec::new();
         }
         let mut ready = Vec::new();
-        while let Some(payload) = self.early.remove(&(self.received + 1)) {
+        if sequence == self.received + 1 {
+            self.received += 1;
+            ready.push(payload);
+        } else {
+            self.pending.get_or_insert_default().early.insert(sequence, payload);
+        }
+        while let Some(pending) = &mut self.pending
+            && let Some(payload) = pending.early.remove(&(self.received + 1))
+        {
             self.received += 1;
             ready.push(payload);
         }
+        self.rest();
         ready
+    }
+
+    /// The next message is waited for as long as is usual.
+    fn wait_as_usual(&mut self) {
+        self.pending.iter_mut().for_each(|pending| pending.wait = Duration::ZERO);
+    }
+
+    /// Their half begins anew: what came early of the old one is void.
+    fn begin_theirs(&mut self, epoch: u64) {
+        (self.their_epoch, self.received) = (epoch, 0);
+        self.pending.iter_mut().for_each(|pending| pending.early.clear());
+        self.rest();
+    }
+
+    /// The own half begins anew: what has not been acknowledged is dropped.
+    fn begin_own(&mut self, epoch: u64) {
+        (self.epoch, self.sent) = (epoch, 0);
+        if let Some(pending) = &mut self.pending {
+            **pending = Pending { early: std::mem::take(&mut pending.early), ..Pending::default() };
+        }
+        self.rest();
+    }
+
+    /// Keeps no room for messages if there are none.
+    fn rest(&mut self) {
+        self.pending.take_if(|pending| pending.unacknowledged.is_empty() && pending.early.is_empty());
     }
 }
 
@@ -114,15 +170,7 @@ impl Broker {
     pub(crate) fn restart_channel(&mut self, with: BrokerId) {
         self.last_epoch += 1;
         let epoch = self.last_epoch;
-        let channel = self.channel(with);
-        *channel = Channel {
-            incarnation: channel.incarnation,
-            epoch,
-            their_epoch: channel.their_epoch,
-            received: channel.received,
-            early: std::mem::take(&mut channel.early),
-            ..Channel::default()
-        };
+        self.channel(with).begin_own(epoch);
         // A request for the whole of its interest may be among what is dropped.
         self.expect_answer(with);
         self.timers.set(Timer::Resend(with), None);
@@ -137,13 +185,10 @@ impl Broker {
 
     fn time_resend(&mut self, to: BrokerId) {
         let (first, now) = (self.config.resend, self.now);
-        let channel = self.channel(to);
-        if channel.under_way == 0 {
-            channel.wait = first;
-            self.timers.set(Timer::Resend(to), None);
-        } else {
-            let at = now + channel.wait.max(first);
-            self.timers.start(Timer::Resend(to), at);
+        let pending = self.channel(to).pending.as_ref().filter(|pending| pending.under_way > 0);
+        match pending.map(|pending| pending.wait.max(first)) {
+            None => self.timers.set(Timer::Resend(to), None),
+            Some(wait) => self.timers.start(Timer::Resend(to), now + wait),
         }
     }
 
@@ -151,12 +196,13 @@ impl Broker {
     pub(crate) fn resend(&mut self, to: BrokerId, out: &mut Vec<Output>) {
         self.timers.set(Timer::Resend(to), None);
         let Some(channel) = self.channels.get_mut(&to) else { return };
-        if channel.under_way == 0 || self.topology.route(to).is_none() {
+        if channel.under_way() == 0 || self.topology.route(to).is_none() {
             return;
         }
-        channel.wait = (channel.wait * 2).clamp(self.config.resend, self.config.resend_max);
-        let bodies: Vec<RoutedBody> = (0..channel.under_way).map(|index| channel.body(index)).collect();
-        for body in bodies {
+        if let Some(pending) = &mut channel.pending {
+            pending.wait = (pending.wait * 2).clamp(self.config.resend, self.config.resend_max);
+        }
+        for body in channel.bodies(0) {
             self.counters.resent += 1;
             self.send_routed(to, body, out);
         }
@@ -225,9 +271,7 @@ impl Broker {
                 self.send_routed(from, RoutedBody::Restart { epoch }, out);
                 return;
             }
-            channel.their_epoch = epoch;
-            channel.received = 0;
-            channel.early.clear();
+            channel.begin_theirs(epoch);
             self.remote.unstage(from);
         }
         let channel = self.channel(from);
@@ -251,7 +295,7 @@ impl Broker {
         if channel.epoch != epoch || !channel.acknowledge(received) {
             return;
         }
-        channel.wait = Duration::ZERO;
+        channel.wait_as_usual();
         self.timers.set(Timer::Resend(from), None);
         self.send_window(from, out);
         self.on_acknowledged(from, out);
@@ -266,7 +310,7 @@ impl Broker {
     /// The way to a broker is new or another one: what went down with the old one goes out again at once.
     pub(crate) fn on_path_changed(&mut self, to: BrokerId, out: &mut Vec<Output>) {
         if let Some(channel) = self.channels.get_mut(&to) {
-            channel.wait = Duration::ZERO;
+            channel.wait_as_usual();
             self.resend(to, out);
         }
         self.expect_answer(to);

@@ -16,13 +16,22 @@ pub(crate) const MOST_STEPS: usize = 64;
 /// Bytes of filters in one message; a larger step takes several.
 const CHUNK: usize = 64 << 10;
 
-/// What one broker has been told.
+/// What one broker has been told. Most are told nothing most of the time: then it takes no more than these numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// The sequence of its scope that was answered.
     pub(crate) scope_version: u64,
     digest: Digest,
     filters: u64,
+    /// Counts the steps.
+    steps: u64,
+    /// None while there is nothing of it.
+    pending: Option<Box<Pending>>,
+}
+
+/// What has not been told yet, or not acknowledged.
+#[derive(Debug, Default)]
+struct Pending {
     /// Changes not told yet (true: added), each a difference to what was told.
     gathered: BTreeMap<AnnouncedFilter, bool>,
     /// The version of the oldest gathered change.
@@ -31,8 +40,13 @@ pub(crate) struct Told {
     under_way: VecDeque<(u64, u64)>,
     /// The whole is wanted, as the answer to this version of the scope; it waits while too much is under way.
     whole_due: Option<u64>,
-    /// Counts the steps.
-    steps: u64,
+}
+
+impl Pending {
+    /// Whether all that is known has been sent.
+    fn is_all_sent(&self) -> bool {
+        self.whole_due.is_none() && self.gathered.is_empty()
+    }
 }
 
 /// A step to be sent.
@@ -52,44 +66,50 @@ impl Told {
 
     /// How many filters it will have been told with the next step.
     pub(crate) fn filters_next(&self) -> u64 {
-        let added = self.gathered.values().filter(|&&is_added| is_added).count() as u64;
-        (self.filters + added).saturating_sub(self.gathered.len() as u64 - added)
+        let Some(Pending { gathered, .. }) = self.pending.as_deref() else { return self.filters };
+        let added = gathered.values().filter(|&&is_added| is_added).count() as u64;
+        (self.filters + added).saturating_sub(gathered.len() as u64 - added)
     }
 
     /// How many steps are not acknowledged.
     pub(crate) fn under_way(&self) -> usize {
-        self.under_way.len()
+        self.pending.as_ref().map_or(0, |pending| pending.under_way.len())
     }
 
     /// Whether all that is known has been sent.
     pub(crate) fn all_sent(&self) -> bool {
-        self.whole_due.is_none() && self.gathered.is_empty()
+        self.pending.as_ref().is_none_or(|pending| pending.is_all_sent())
     }
 
     /// Whether it holds the set as it was at a version: it has acknowledged all changes up to that one.
     pub(crate) fn holds(&self, version: u64) -> bool {
-        self.whole_due.is_none()
-            && self.under_way.front().is_none_or(|&(_, since)| since > version)
-            && (self.gathered.is_empty() || self.gathered_since > version)
+        self.pending.as_ref().is_none_or(|pending| {
+            pending.whole_due.is_none()
+                && pending.under_way.front().is_none_or(|&(_, since)| since > version)
+                && (pending.gathered.is_empty() || pending.gathered_since > version)
+        })
     }
 
     /// Adds a change to those not told yet; a change and its opposite cancel out.
     pub(crate) fn gather(&mut self, filter: &AnnouncedFilter, added: bool, version: u64) {
-        if self.whole_due.is_some() {
+        let pending = self.pending.get_or_insert_default();
+        if pending.whole_due.is_some() {
             return;
         }
-        if self.gathered.is_empty() {
-            self.gathered_since = version;
+        if pending.gathered.is_empty() {
+            pending.gathered_since = version;
         }
-        if self.gathered.insert(filter.clone(), added).is_some_and(|before| before != added) {
-            self.gathered.remove(filter);
+        if pending.gathered.insert(filter.clone(), added).is_some_and(|before| before != added) {
+            pending.gathered.remove(filter);
         }
+        self.rest();
     }
 
     /// The set is to be told from nothing.
     pub(crate) fn tell_whole(&mut self, scope_version: u64) {
-        self.whole_due = Some(scope_version);
-        self.gathered.clear();
+        let pending = self.pending.get_or_insert_default();
+        pending.whole_due = Some(scope_version);
+        pending.gathered.clear();
     }
 
     /// The number of the next step, counted from 1.
@@ -106,12 +126,10 @@ impl Told {
         whole: impl FnOnce() -> Vec<AnnouncedFilter>,
     ) -> Option<Step> {
         let most = if pressing { MOST_STEPS } else { STEPS };
-        if self.under_way.len() >= most || self.all_sent() {
-            return None;
-        }
+        let pending = self.pending.as_mut().filter(|it| it.under_way.len() < most && !it.is_all_sent())?;
         self.steps += 1;
-        let is_whole = self.whole_due.is_some();
-        let (since, added, removed) = match self.whole_due.take() {
+        let is_whole = pending.whole_due.is_some();
+        let (since, added, removed) = match pending.whole_due.take() {
             Some(scope_version) => {
                 self.scope_version = scope_version;
                 self.digest = Digest::default();
@@ -120,9 +138,9 @@ impl Told {
             }
             None => {
                 let (added, removed): (Vec<_>, Vec<_>) =
-                    std::mem::take(&mut self.gathered).into_iter().partition(|&(_, is_added)| is_added);
+                    std::mem::take(&mut pending.gathered).into_iter().partition(|&(_, is_added)| is_added);
                 let filters = |changes: Vec<(AnnouncedFilter, bool)>| changes.into_iter().map(|(it, _)| it).collect();
-                (self.gathered_since, filters(added), filters(removed))
+                (pending.gathered_since, filters(added), filters(removed))
             }
         };
         self.reckon(&added, &removed);
@@ -150,18 +168,19 @@ impl Told {
 
     /// A step has been sent; the acknowledgement of `mark` will be that of the step.
     pub(crate) fn sent(&mut self, mark: u64, since: u64) {
-        self.under_way.push_back((mark, since));
+        self.pending.get_or_insert_default().under_way.push_back((mark, since));
     }
 
     /// All steps up to that mark are acknowledged.
     pub(crate) fn acknowledge(&mut self, mark: u64) {
-        while self.under_way.front().is_some_and(|&(first, _)| first <= mark) {
-            self.under_way.pop_front();
-        }
-        if self.under_way.is_empty() {
-            // Most are told nothing most of the time: none keeps room.
-            self.under_way = VecDeque::new();
-        }
+        let Some(pending) = &mut self.pending else { return };
+        while pending.under_way.pop_front_if(|&mut (first, _)| first <= mark).is_some() {}
+        self.rest();
+    }
+
+    /// Keeps no room for what there is none of.
+    fn rest(&mut self) {
+        self.pending.take_if(|pending| pending.under_way.is_empty() && pending.is_all_sent());
     }
 }
 
