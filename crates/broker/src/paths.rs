@@ -73,6 +73,14 @@ impl Routes {
         Routes { me, routes: Vec::new() }
     }
 
+    /// All routes at once: what [`Routes::update`] would make of these records, all of which are new.
+    pub(crate) fn from_nothing(me: u32, records: &Records) -> Routes {
+        let (mut routes, mut offers) = (Routes::new(me), BinaryHeap::new());
+        routes.each_link(me, records, |neighbour, link| routes.offer(me, neighbour, link, &mut offers));
+        routes.take_offers(offers, records, |_, _| {});
+        routes
+    }
+
     /// The route to the broker with a number.
     pub(crate) fn get(&self, broker: u32) -> Option<&Route> {
         self.routes.get(broker as usize)?.as_ref()
@@ -99,7 +107,9 @@ impl Routes {
                 self.offer(origin, neighbour, link, &mut offers);
             });
         }
-        self.take_offers(offers, records, &mut before);
+        self.take_offers(offers, records, |broker, old| {
+            before.entry(broker).or_insert(old);
+        });
         before.retain(|&broker, old| self.get(broker) != old.as_ref());
         before
     }
@@ -137,8 +147,14 @@ impl Routes {
         }
     }
 
-    /// Takes the shortest offers first, each where it is better than what there is, and makes those that follow from it.
-    fn take_offers(&mut self, mut offers: BinaryHeap<Offer>, records: &Records, before: &mut Before<Route>) {
+    /// Takes the shortest offers first, each where it is better than what there is, and makes those that follow from it. Calls with
+    /// each broker that is reached another way, and the route that it had.
+    fn take_offers(
+        &mut self,
+        mut offers: BinaryHeap<Offer>,
+        records: &Records,
+        mut note: impl FnMut(u32, Option<Route>),
+    ) {
         while let Some(Reverse((distance, broker, parent))) = offers.pop() {
             if self.distance(broker).is_some_and(|present| present <= distance) {
                 continue;
@@ -152,7 +168,7 @@ impl Routes {
                 self.routes.resize(broker as usize + 1, None);
             }
             let old = self.routes[broker as usize].replace(Route { next_hop, distance, parent, hops });
-            before.entry(broker).or_insert(old);
+            note(broker, old);
             self.each_link(broker, records, |neighbour, link| self.offer(broker, neighbour, link, &mut offers));
         }
     }
@@ -167,9 +183,7 @@ impl Routes {
 
     /// Calls with the number of each neighbour of a broker and the length of the link.
     fn each_link(&self, broker: u32, records: &Records, mut each: impl FnMut(u32, Distance)) {
-        if let Some(record) = records.at(broker) {
-            records.links_of(record).for_each(|(neighbour, length)| each(neighbour, length));
-        }
+        records.links_of(broker).iter().for_each(|&(neighbour, length)| each(neighbour, length));
     }
 
     /// How far a broker is; none if it cannot be reached.
@@ -319,13 +333,14 @@ mod tests {
                 let old_routes = Routes { me: routes.me, routes: routes.routes.clone() };
                 let before = routes.update(&changed, &records);
                 let expected = shortest_paths(me, &records);
+                let anew = Routes::from_nothing(routes.me, &records);
                 for broker in (1..=brokers).map(BrokerId) {
                     let new = expected.get(&broker);
                     let Some(number) = records.numbers.get(broker) else {
                         assert_eq!(new, None);
                         continue;
                     };
-                    assert_eq!(routes.get(number), new);
+                    assert_eq!((routes.get(number), anew.get(number)), (new, new));
                     let old = old_routes.get(number);
                     assert_eq!(before.get(&number), (old != new).then(|| old.copied()).as_ref());
                     cut_off += u32::from(old.is_some() && new.is_none());

@@ -2,7 +2,7 @@
 
 use crate::numbers::Numbers;
 use crate::paths::Distance;
-use crate::{BrokerId, LinkState};
+use crate::{BrokerId, LinkEnd, LinkState};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,11 +10,19 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
     pub(crate) numbers: Numbers,
-    held: Vec<Option<Arc<LinkState>>>,
+    held: Vec<Option<Arc<Node>>>,
     count: usize,
     /// What one broker lists and no link is, since the other end does not list it, or speaks of other lives: the other end,
     /// and who lists it.
     half: BTreeSet<(BrokerId, BrokerId)>,
+}
+
+/// A broker as the link states make it. Immutable, so that copies of all records share it.
+#[derive(Debug)]
+struct Node {
+    record: Arc<LinkState>,
+    /// Its links, each with the number of the neighbour, in order of the neighbours' ids.
+    links: Box<[(u32, Distance)]>,
 }
 
 impl Records {
@@ -24,7 +32,11 @@ impl Records {
 
     /// The link state of the broker with a number.
     pub(crate) fn at(&self, number: u32) -> Option<&Arc<LinkState>> {
-        self.held.get(number as usize)?.as_ref()
+        self.node(number).map(|node| &node.record)
+    }
+
+    fn node(&self, number: u32) -> Option<&Node> {
+        self.held.get(number as usize)?.as_deref()
     }
 
     /// How many there are.
@@ -45,7 +57,13 @@ impl Records {
         if self.held.len() <= place {
             self.held.resize(place + 1, None);
         }
-        let old = self.held[place].replace(record.clone());
+        let old = self.held[place].take();
+        // Its links are what they were, until they are judged.
+        let (old, links) = match &old {
+            Some(node) => (Some(node.record.clone()), node.links.clone()),
+            None => (None, Box::default()),
+        };
+        self.held[place] = Some(Arc::new(Node { record: record.clone(), links }));
         self.count += usize::from(old.is_none());
         self.judge_links(old.as_deref(), Some(&record));
         self.judge_links(Some(&record), old.as_deref());
@@ -57,14 +75,18 @@ impl Records {
         let place = self.numbers.get(origin).and_then(|number| self.held.get_mut(number as usize));
         if let Some(old) = place.and_then(Option::take) {
             self.count -= 1;
-            self.judge_links(Some(&old), None);
+            self.judge_links(Some(&old.record), None);
         }
     }
 
-    /// Judges anew which links are halves: those of a listing that another listing of the same broker has not, or not so.
+    /// Judges anew those links of a listing that another listing of the same broker has not, or not so: which are links, how long
+    /// they are, and which are halves.
     fn judge_links(&mut self, listing: Option<&LinkState>, other: Option<&LinkState>) {
         let Some(listing) = listing else { return };
+        let mut judged = false;
         for link in listing.links.iter().filter(|link| other.and_then(|it| it.link_to(link.neighbour)) != Some(link)) {
+            judged = true;
+            self.find_links(link.neighbour);
             for (from, to) in [(listing.origin, link.neighbour), (link.neighbour, listing.origin)] {
                 let lists = self.get(from).is_some_and(|record| record.link_to(to).is_some());
                 if lists && self.link(from, to).is_none() {
@@ -74,6 +96,21 @@ impl Records {
                 }
             }
         }
+        if judged {
+            self.find_links(listing.origin);
+        }
+    }
+
+    /// Finds the links of a broker anew.
+    fn find_links(&mut self, broker: BrokerId) {
+        let Some(number) = self.numbers.get(broker) else { return };
+        let Some(record) = self.at(number).cloned() else { return };
+        let link = |end: &LinkEnd| {
+            let neighbour = self.numbers.get(end.neighbour)?;
+            Some((neighbour, length(&record, self.at(neighbour)?)?))
+        };
+        let links = record.links.iter().filter_map(link).collect();
+        self.held[number as usize] = Some(Arc::new(Node { record, links }));
     }
 
     /// The ends of half links, each with the broker that lists it.
@@ -86,12 +123,9 @@ impl Records {
         length(self.get(a)?, self.get(b)?)
     }
 
-    /// The links of a broker, each with the number of the neighbour.
-    pub(crate) fn links_of<'a>(&'a self, record: &'a LinkState) -> impl Iterator<Item = (u32, Distance)> + 'a {
-        record.links.iter().filter_map(|link| {
-            let number = self.numbers.get(link.neighbour)?;
-            Some((number, length(record, self.at(number)?)?))
-        })
+    /// The links of the broker with a number, each with the number of the neighbour.
+    pub(crate) fn links_of(&self, number: u32) -> &[(u32, Distance)] {
+        self.node(number).map_or(&[], |node| &node.links)
     }
 }
 
@@ -105,17 +139,17 @@ pub(crate) fn length(a: &LinkState, b: &LinkState) -> Option<Distance> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LinkEnd;
 
-    /// Random listings that come, change and go: the half links kept up to date are those found by looking through all.
+    /// Random listings that come, change and go: the links and half links kept up to date are those
+    /// found by looking through all.
     #[test]
-    fn half_links_are_those_that_a_search_finds() {
+    fn links_and_half_links_are_those_that_a_search_finds() {
         let mut random = 1_u64;
         let mut below = move |bound: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) % bound
         };
-        let (mut records, mut found) = (Records::default(), 0);
+        let (mut records, mut found, mut lengths) = (Records::default(), 0, 0);
         for _ in 0..3_000 {
             let origin = BrokerId(below(6));
             if below(5) == 0 {
@@ -133,7 +167,15 @@ mod tests {
             found += halves.len();
             assert_eq!(records.half_links().collect::<BTreeSet<_>>(), halves);
             assert_eq!(records.len(), records.iter().count());
+            for (number, record) in records.iter() {
+                let link = |end: &LinkEnd| {
+                    Some((records.numbers.get(end.neighbour)?, records.link(record.origin, end.neighbour)?))
+                };
+                let links: Vec<_> = record.links.iter().filter_map(link).collect();
+                lengths += links.len();
+                assert_eq!(records.links_of(number), links);
+            }
         }
-        assert!(found > 3_000, "there are to be some: {found}");
+        assert!(found > 3_000 && lengths > 3_000, "there are to be some: {found}, {lengths}");
     }
 }

@@ -38,8 +38,7 @@ impl Broker {
     /// Knows all members of the network at once, itself among them, and the ways to them. Most of what it holds of them, it shares
     /// with the others that begin with these, until that changes.
     pub fn know_settled(&mut self, members: &Members) {
-        self.topology.begin(members.0.clone());
-        self.topology.update_routes(self.now);
+        self.topology.begin(members.0.clone(), self.now);
         (self.unsettled.links, self.unsettled.routes) = (false, false);
         self.view_changed_throughout();
     }

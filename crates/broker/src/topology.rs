@@ -30,10 +30,14 @@ impl ScopeView {
             Scope::Nobody => ScopeView::Nobody,
             Scope::Anything => ScopeView::Anything,
             Scope::Filters(filters) if filters.len() > MAX_FILTERS => ScopeView::Anything,
-            Scope::Filters(filters) => match filters.iter().map(AnnouncedFilter::conjunction).collect() {
-                Ok(conjunctions) => ScopeView::Filters(conjunctions),
-                Err(_) => ScopeView::Anything,
-            },
+            Scope::Filters(filters) => {
+                match filters.iter().map(AnnouncedFilter::conjunction).collect::<Result<Vec<_>, _>>() {
+                    Ok(conjunctions) if !conjunctions.contains(&Conjunction::always()) => {
+                        ScopeView::Filters(conjunctions)
+                    }
+                    Ok(_) | Err(_) => ScopeView::Anything,
+                }
+            }
         }
     }
 
@@ -55,7 +59,6 @@ impl ScopeView {
 /// What a broker has last said of its scope.
 #[derive(Clone, Debug)]
 struct Known {
-    version: Version,
     record: Arc<ScopeRecord>,
     scope: ScopeView,
 }
@@ -125,11 +128,13 @@ impl Topology {
         }
     }
 
-    /// Holds these link states instead of those that it held; the routes are still to be computed.
-    pub(crate) fn begin(&mut self, mut link_states: Records) {
-        let me = link_states.numbers.take(self.me);
-        self.routes = Routes::new(me);
-        self.changed = Before::from([(me, None)]);
+    /// Holds these link states instead of those that it held, and the routes that follow.
+    pub(crate) fn begin(&mut self, mut link_states: Records, now: Time) {
+        self.routes = Routes::from_nothing(link_states.numbers.take(self.me), &link_states);
+        self.changed.clear();
+        let out_of_reach = |&(broker, number): &(BrokerId, u32)| broker != self.me && self.routes.get(number).is_none();
+        self.unreachable = link_states.numbers.iter().filter(out_of_reach).map(|(broker, _)| (broker, now)).collect();
+        self.withheld = self.unreachable.keys().copied().collect();
         self.link_states = link_states;
     }
 
@@ -148,7 +153,7 @@ impl Topology {
     }
 
     pub(crate) fn scope_version(&self, broker: BrokerId) -> Version {
-        self.scopes.get(&broker).map_or(Version::default(), |known| known.version)
+        self.scopes.get(&broker).map_or(Version::default(), |known| known.record.version)
     }
 
     /// The present incarnation of a broker whose link state is held.
@@ -252,11 +257,14 @@ impl Topology {
         if version <= held || version.incarnation < present {
             return Accepted::Old;
         }
-        let new_life = held.incarnation < version.incarnation;
+        // Whether there is a path to one whose link state is held has been judged with that.
+        let new_life = held.incarnation < version.incarnation && present != version.incarnation;
         let number = self.link_states.numbers.take(origin);
-        self.changed.entry(number).or_insert_with(|| self.link_states.at(number).cloned());
+        if new_life {
+            self.changed.entry(number).or_insert_with(|| self.link_states.at(number).cloned());
+        }
         let scope = ScopeView::read(&record.scope);
-        self.scopes.insert(origin, Known { version, record, scope });
+        self.scopes.insert(origin, Known { record, scope });
         Accepted::New { new_life, links_changed: false }
     }
 
