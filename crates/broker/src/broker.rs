@@ -3,6 +3,7 @@
 use crate::announce::Announcements;
 use crate::channel::Channel;
 use crate::clients::Clients;
+use crate::filters::{OwnFilters, RemoteFilters};
 use crate::forward::Parked;
 use crate::interest::LocalInterest;
 use crate::leaves::Leaves;
@@ -90,6 +91,11 @@ pub(crate) struct Unsettled {
 impl Broker {
     /// A broker that starts at `now`.
     pub fn new(identity: Identity, config: Config, now: Time) -> Broker {
+        Broker::with_filters(identity, config, now, Box::new(OwnFilters::default()))
+    }
+
+    /// As [`Broker::new`], with a place for the filters of other brokers, in which there are none yet.
+    pub fn with_filters(identity: Identity, config: Config, now: Time, filters: Box<dyn RemoteFilters>) -> Broker {
         let mut broker = Broker {
             topology: Topology::new(identity.id, config.brokers),
             now,
@@ -105,7 +111,7 @@ impl Broker {
             channels: BTreeMap::new(),
             last_epoch: 0,
             announcements: Announcements::default(),
-            remote: RemoteInterest::default(),
+            remote: RemoteInterest::new(filters),
             clients: Clients::default(),
             interest: LocalInterest::new(config.merging),
             scope: OwnScope::default(),

@@ -3,10 +3,10 @@
 
 use crate::broker::Broker;
 use crate::quench::Owed;
-use crate::received::{Received, Taken};
+use crate::received::{Numbered, Received, Taken};
 use crate::timers::Timer;
 use crate::{AnnouncedFilter, CloseReason, Interest, Interested, LeafMessage, LinkId, Output, Time};
-use enroute_filter::{Conjunction, Event, Filter};
+use enroute_filter::{Event, Filter};
 use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,6 +18,7 @@ const QUESTIONS: usize = 8;
 #[derive(Default)]
 pub(crate) struct Others {
     interest: Received,
+    filters: Numbered,
     matcher: Enindex,
     scratch: Scratch,
     last_id: u64,
@@ -30,18 +31,18 @@ pub(crate) struct Others {
 
 impl std::fmt::Debug for Others {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Others").field("filters", &self.interest.len()).field("lease_until", &self.lease_until).finish()
+        f.debug_struct("Others").field("filters", &self.filters.len()).field("lease_until", &self.lease_until).finish()
     }
 }
 
 impl Others {
     /// All filters.
     pub(crate) fn filters(&self) -> impl Iterator<Item = (&AnnouncedFilter, SubscriptionId)> {
-        self.interest.filters()
+        self.filters.iter()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.interest.len()
+        self.filters.len()
     }
 
     /// Whether any of them wants an event.
@@ -74,11 +75,12 @@ impl Broker {
         let step = interest.version;
         // What stands for too much to be told is one filter itself.
         let limit = self.config.leaf_table.max(1) as usize;
-        let Some(Others { interest: received, last_id, matcher, .. }) = self.uplink.as_mut().map(|it| &mut it.others)
+        let Some(Others { interest: received, filters, last_id, matcher, .. }) =
+            self.uplink.as_mut().map(|it| &mut it.others)
         else {
             return;
         };
-        let changes = match received.take(interest, limit, last_id) {
+        let changes = match received.take(interest, limit, &mut filters.with_ids(last_id)) {
             Taken::Part => return,
             Taken::Step(changes) if received.right => changes,
             Taken::Step(_) | Taken::TooMany => {
@@ -87,9 +89,7 @@ impl Broker {
             }
         };
         for (filter, id) in &changes.added {
-            // What cannot be read may want anything: taking it for less would lose events.
-            let conjunction = filter.conjunction().unwrap_or_else(|_| Conjunction::always());
-            matcher.insert(*id, Owner(0), &Filter::from(conjunction));
+            matcher.insert(*id, Owner(0), &Filter::from(filter.or_always()));
         }
         for (_, id) in &changes.removed {
             matcher.remove(*id);

@@ -8,7 +8,7 @@ use crate::broker::Broker;
 use crate::interest::Source;
 use crate::links::LinkCounts;
 use crate::quench::Quenched;
-use crate::received::{Received, Taken};
+use crate::received::{Numbered, Received, Taken};
 use crate::told::MOST_STEPS;
 use crate::topology::ScopeView;
 use crate::waits::Asker;
@@ -41,6 +41,7 @@ pub(crate) struct Leaf {
     /// Filters that it can hold.
     pub(crate) table: usize,
     pub(crate) interest: Received,
+    pub(crate) filters: Numbered,
     scope_version: u64,
     pub(crate) scope: ScopeView,
     /// The number under which the own scope knows this scope.
@@ -132,6 +133,7 @@ impl Broker {
                 only_here: false,
                 table: 0,
                 interest: Received::default(),
+                filters: Numbered::default(),
                 scope_version: 0,
                 scope: ScopeView::Nobody,
                 scope_number: 0,
@@ -267,7 +269,7 @@ impl Broker {
     fn on_leaf_interest(&mut self, link: LinkId, interest: Interest, out: &mut Vec<Output>) {
         let (step, limit) = (interest.version, self.config.filters_per_broker);
         let Some(leaf) = self.leaves.get_mut(link) else { return };
-        let changes = match leaf.interest.take(interest, limit, self.clients.last_id()) {
+        let changes = match leaf.interest.take(interest, limit, &mut leaf.filters.with_ids(self.clients.last_id())) {
             Taken::Part => return,
             Taken::TooMany => {
                 let what = format!("an interest of more than {limit} filters");
@@ -321,7 +323,7 @@ impl Broker {
     pub(crate) fn forget_leaf(&mut self, link: LinkId, out: &mut Vec<Output>) {
         let Some(leaf) = self.leaves.remove(link) else { return };
         self.drop_waits_of_leaf(link);
-        let filters: Vec<_> = leaf.interest.filters().map(|(filter, id)| (filter.clone(), id)).collect();
+        let filters: Vec<_> = leaf.filters.iter().map(|(filter, id)| (filter.clone(), id)).collect();
         self.change_leaf_interest(link, Vec::new(), read_all(&filters), out);
         self.retire_scope_of_leaf(leaf.scope_number, &leaf.scope);
         self.on_quenching_ended(out);

@@ -82,6 +82,7 @@ mod channel;
 mod clients;
 mod config;
 mod cost;
+mod filters;
 mod flood;
 mod forward;
 mod interest;
@@ -116,12 +117,14 @@ pub use broker::Broker;
 pub use config::{Config, Identity};
 pub use cost::cost_of;
 pub use enroute_covering::{Budget, MergingConfig};
+pub use filters::RemoteFilters;
 pub use io::{CloseReason, Command, Delivery, Input, Interested, Neighbour, Notice, Output, Receipt, Refusal, Reply};
 pub use leaf_message::{Attach, Detach, LeafMessage, MAX_PATH};
 pub use message::{
     AnnouncedFilter, Digest, EventFrame, Held, Interest, LinkEnd, LinkState, MAX_ADDRESSES, Message, Payload, Routed,
     RoutedBody, Scope, ScopeRecord,
 };
+pub use received::Changes;
 pub use settled::Members;
 pub use status::{
     BrokerStatus, Counters, ImperfectStatus, LeafStatus, LinkStatus, MergingStatus, PredicateStatus, Status,

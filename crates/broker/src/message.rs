@@ -136,6 +136,11 @@ impl AnnouncedFilter {
     pub fn conjunction(&self) -> Result<Conjunction, DecodeError> {
         Conjunction::from_bytes(&self.0)
     }
+
+    /// Decodes it for matching. What cannot be read may want anything: taking it for less would lose events.
+    pub fn or_always(&self) -> Conjunction {
+        self.conjunction().unwrap_or_else(|_| Conjunction::always())
+    }
 }
 
 /// Control that travels end to end over any number of brokers, which hold nothing of it: ordered, acknowledged and sent

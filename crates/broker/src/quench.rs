@@ -106,10 +106,10 @@ impl Broker {
             wanted.entry(AnnouncedFilter::of(conjunction)).or_insert_with(new).sources += 1;
         };
         self.interest.clients().roots().for_each(&mut add);
-        let of_leaves = self.leaves.iter().flat_map(|(_, leaf)| leaf.interest.filters());
+        let of_leaves = self.leaves.iter().flat_map(|(_, leaf)| leaf.filters.iter());
         let of_uplink = self.uplink.iter().flat_map(|uplink| uplink.others.filters());
-        let announced = of_leaves.chain(of_uplink).map(|(filter, _)| filter).chain(self.remote.filters());
-        announced.for_each(|filter| add(&read(filter)));
+        of_leaves.chain(of_uplink).for_each(|(filter, _)| add(&filter.or_always()));
+        self.remote.filters().for_each(|filter| add(&filter.or_always()));
         self.quench.wanted = Some(wanted);
     }
 
@@ -129,7 +129,8 @@ impl Broker {
     /// What the rest of the network wants has changed.
     pub(crate) fn beyond_interest_changed(&mut self, changes: &Changes, out: &mut Vec<Output>) {
         if self.quench.is_active() || !self.watches.is_empty() {
-            let all = |list: &[(AnnouncedFilter, _)]| list.iter().map(|(filter, _)| Arc::new(read(filter))).collect();
+            let all =
+                |list: &[(AnnouncedFilter, _)]| list.iter().map(|(filter, _)| Arc::new(filter.or_always())).collect();
             let change = RootChange { added: all(&changes.added), removed: all(&changes.removed) };
             self.tell_interest(Source::Beyond, &change, &RootChange::default(), out);
         }
@@ -148,7 +149,7 @@ impl Broker {
             let without_it = if is_added { entry.sources } else { entry.sources.saturating_sub(1) };
             entry.sources = without_it + usize::from(is_added);
             for (_, leaf) in self.leaves.iter_mut().filter(|&(link, _)| source != Source::Leaf(link)) {
-                let others = without_it - usize::from(leaf.interest.contains(&filter)).min(without_it);
+                let others = without_it - usize::from(leaf.filters.contains(&filter)).min(without_it);
                 let Some(quenched) = leaf.quenched.as_mut().filter(|quenched| !quenched.everything) else { continue };
                 if others == 0 && leaf.scope.overlaps(conjunction) {
                     quenched.told.gather(&filter, is_added, version);
@@ -171,7 +172,7 @@ impl Broker {
     fn tell_quenched_next(&mut self, link: LinkId, out: &mut Vec<Output>) {
         let Some(wanted) = &self.quench.wanted else { return };
         let Some(leaf) = self.leaves.get_mut(link) else { return };
-        let (scope, own, table) = (&leaf.scope, &leaf.interest, leaf.table);
+        let (scope, own, table) = (&leaf.scope, &leaf.filters, leaf.table);
         let Some(Quenched { told, everything, moved_at, .. }) = &mut leaf.quenched else { return };
         if told.filters_next() > table as u64 && !*everything {
             told.tell_whole(told.scope_version);
@@ -281,9 +282,4 @@ impl Broker {
             self.pay_owed(out);
         }
     }
-}
-
-/// What cannot be read may want anything: taking it for less would lose events.
-pub(crate) fn read(filter: &AnnouncedFilter) -> Conjunction {
-    filter.conjunction().unwrap_or_else(|_| Conjunction::always())
 }

@@ -1,11 +1,12 @@
 //! Interest, incoming: what other brokers want of the events published here.
 
 use crate::broker::Broker;
-use crate::received::{Changes, Received, Taken};
+use crate::filters::RemoteFilters;
+use crate::received::{Changes, FilterSet, Received, Taken};
 use crate::timers::Timer;
 use crate::{AnnouncedFilter, BrokerId, Interest, Notice, Output, Payload};
-use enroute_filter::{Conjunction, Event, Filter};
-use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
+use enroute_filter::{Conjunction, Event};
+use enroute_matcher::Owner;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ const FULL_SYNCS: u32 = 2;
 /// How long they rest.
 const REST: Duration = Duration::from_secs(60);
 
-/// What one broker has announced here.
+/// How far what one broker announces here has come.
 #[derive(Debug, Default)]
 struct Table {
     interest: Received,
@@ -26,23 +27,24 @@ struct Table {
 }
 
 /// What all other brokers want.
-#[derive(Default)]
 pub(crate) struct RemoteInterest {
     tables: BTreeMap<BrokerId, Table>,
-    matcher: Enindex,
-    scratch: Scratch,
-    last_id: u64,
+    filters: Box<dyn RemoteFilters>,
 }
 
 impl RemoteInterest {
+    pub(crate) fn new(filters: Box<dyn RemoteFilters>) -> RemoteInterest {
+        RemoteInterest { tables: BTreeMap::new(), filters }
+    }
+
     /// How many filters a broker has announced.
     pub(crate) fn count(&self, of: BrokerId) -> u64 {
-        self.tables.get(&of).map_or(0, |table| table.interest.len() as u64)
+        self.filters.count(of) as u64
     }
 
     /// How many filters all brokers have announced.
     pub(crate) fn total(&self) -> u64 {
-        self.tables.values().map(|table| table.interest.len() as u64).sum()
+        self.tables.keys().map(|&broker| self.count(broker)).sum()
     }
 
     /// Whether a broker has answered this version of the own scope, and rightly.
@@ -52,8 +54,8 @@ impl RemoteInterest {
     }
 
     /// All filters that are announced, as often as brokers have announced them.
-    pub(crate) fn filters(&self) -> impl Iterator<Item = &AnnouncedFilter> {
-        self.tables.values().flat_map(|table| table.interest.filters()).map(|(filter, _)| filter)
+    pub(crate) fn filters(&self) -> impl Iterator<Item = AnnouncedFilter> {
+        self.filters.filters()
     }
 
     /// Whether any broker wants an event.
@@ -65,19 +67,12 @@ impl RemoteInterest {
     /// The brokers that want an event, sorted.
     pub(crate) fn interested(&mut self, event: &Event, owners: &mut Vec<Owner>) {
         owners.clear();
-        // Not even reading the event pays where nobody else wants anything.
-        if !self.matcher.is_empty() {
-            self.matcher.interested(event, &mut self.scratch, owners);
-        }
+        self.filters.interested(event, owners);
     }
 
     fn remove(&mut self, broker: BrokerId) -> Changes {
-        let Some(table) = self.tables.remove(&broker) else { return Changes::default() };
-        let removed: Vec<_> = table.interest.filters().map(|(filter, id)| (filter.clone(), id)).collect();
-        for (_, id) in &removed {
-            self.matcher.remove(*id);
-        }
-        Changes { added: Vec::new(), removed }
+        self.tables.remove(&broker);
+        self.filters.forget(broker)
     }
 
     /// Forgets the parts of a step whose other parts will not come: their channel has begun anew.
@@ -89,27 +84,33 @@ impl RemoteInterest {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self = RemoteInterest { last_id: self.last_id, ..RemoteInterest::default() };
+        self.tables.clear();
+        self.filters.clear();
     }
 
     fn apply(&mut self, from: BrokerId, interest: Interest, limit: usize) -> Taken {
-        let table = self.tables.entry(from).or_default();
-        let taken = table.interest.take(interest, limit, &mut self.last_id);
-        if let Taken::Step(changes) = &taken {
-            for (filter, id) in &changes.added {
-                self.insert(from, filter, *id);
-            }
-            for (_, id) in &changes.removed {
-                self.matcher.remove(*id);
-            }
-        }
-        taken
+        let mut set = SetOf { origin: from, filters: &mut *self.filters };
+        self.tables.entry(from).or_default().interest.take(interest, limit, &mut set)
+    }
+}
+
+/// The filters of one origin.
+struct SetOf<'a> {
+    origin: BrokerId,
+    filters: &'a mut dyn RemoteFilters,
+}
+
+impl FilterSet for SetOf<'_> {
+    fn len(&self) -> usize {
+        self.filters.count(self.origin)
     }
 
-    fn insert(&mut self, from: BrokerId, filter: &AnnouncedFilter, id: SubscriptionId) {
-        // What cannot be read may want anything: taking it for less would lose events.
-        let conjunction = filter.conjunction().unwrap_or_else(|_| Conjunction::always());
-        self.matcher.insert(id, Owner(from.0), &Filter::from(conjunction));
+    fn contains(&self, filter: &AnnouncedFilter) -> bool {
+        self.filters.contains(self.origin, filter)
+    }
+
+    fn change(&mut self, whole: bool, added: Vec<AnnouncedFilter>, removed: Vec<AnnouncedFilter>) -> Changes {
+        self.filters.change(self.origin, whole, added, removed)
     }
 }
 
@@ -167,14 +168,10 @@ impl Broker {
     /// An interest that cannot be held as it is said is taken as all there is, for a while: more traffic, but nothing lost.
     fn take_for_everything(&mut self, from: BrokerId, scope_version: u64, out: &mut Vec<Output>) {
         self.forget_interest(from, out);
-        let mut interest = Received::default();
-        (interest.scope_version, interest.right) = (scope_version, true);
-        let everything = AnnouncedFilter::of(&Conjunction::always());
-        if let Some(id) = interest.add(&everything, &mut self.remote.last_id) {
-            self.remote.insert(from, &everything, id);
-            let changes = Changes { added: vec![(everything, id)], removed: Vec::new() };
-            self.beyond_interest_changed(&changes, out);
-        }
+        let everything = vec![AnnouncedFilter::of(&Conjunction::always())];
+        let changes = self.remote.filters.change(from, true, everything, Vec::new());
+        let interest = Received::taken_for(scope_version, &changes);
+        self.beyond_interest_changed(&changes, out);
         self.remote.tables.insert(from, Table { interest, asked: false, failures: FULL_SYNCS });
         self.timers.start(Timer::Resync(from), self.now + REST);
     }
@@ -201,6 +198,7 @@ impl Broker {
 mod tests {
     use super::*;
     use crate::{ClientId, Command, Config, Digest, Identity, Input, RequestId, Time};
+    use enroute_filter::Filter;
 
     /// What a broker is given by another, which need not be one that it knows.
     struct Holder {

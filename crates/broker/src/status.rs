@@ -265,7 +265,7 @@ impl Leaf {
             id: self.id.to_string(),
             peer_id: self.peer_id.to_string(),
             scope: self.scope.describe(),
-            interest: self.interest.len() as u64,
+            interest: self.filters.len() as u64,
             told: self.quenched.as_ref().map_or(0, |quenched| quenched.told.filters()),
             control_sent: self.counts.control_sent,
             control_received: self.counts.control_received,

@@ -5,11 +5,11 @@
 
 use crate::broker::Broker;
 use crate::interest::Source;
-use crate::quench::read;
 use crate::topology::ScopeView;
 use crate::{AnnouncedFilter, Interested};
 use enroute_covering::{covers, overlaps};
 use enroute_filter::{Conjunction, Event, Filter};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// A watched filter; the driver numbers them.
@@ -123,7 +123,7 @@ impl Broker {
     }
 
     fn is_wanted_here(&self, filter: &Filter) -> bool {
-        let of_leaves = self.leaves.iter().flat_map(|(_, leaf)| leaf.interest.filters());
+        let of_leaves = self.leaves.iter().flat_map(|(_, leaf)| leaf.filters.iter());
         overlaps_any(filter, self.interest.clients().roots())
             || overlaps_any_announced(filter, of_leaves.map(|(filter, _)| filter))
     }
@@ -156,8 +156,8 @@ impl Broker {
     }
 }
 
-fn overlaps_any_announced<'a>(filter: &Filter, mut announced: impl Iterator<Item = &'a AnnouncedFilter>) -> bool {
-    announced.any(|announced| overlaps_any(filter, std::iter::once(&read(announced))))
+fn overlaps_any_announced(filter: &Filter, mut announced: impl Iterator<Item = impl Borrow<AnnouncedFilter>>) -> bool {
+    announced.any(|announced| overlaps_any(filter, std::iter::once(&announced.borrow().or_always())))
 }
 
 #[cfg(test)]
