@@ -56,7 +56,10 @@ impl World {
             addresses: vec![format!("/memory/{}", broker.name)],
         };
         let config = Config { leaf: self.settings.uplinks.contains_key(&host), ..self.settings.config.clone() };
-        broker.core = Some(Broker::new(identity, config, self.now));
+        broker.core = Some(match &self.shared {
+            Some(shared) => Broker::with_filters(identity, config, self.now, Box::new(shared.place())),
+            None => Broker::new(identity, config, self.now),
+        });
     }
 
     fn dial_at_start(&mut self, host: usize) {

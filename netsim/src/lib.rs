@@ -51,6 +51,7 @@ mod rules;
 mod run;
 mod scenario;
 mod settled;
+mod shared;
 mod step;
 mod tally;
 mod topology;

@@ -21,7 +21,11 @@ impl World {
             self.active = self.now;
         }
         match output {
-            Output::Send { link, message } => self.send(host, link, message),
+            Output::Send { link, message } => {
+                if let Some(message) = self.take_word(host, message) {
+                    self.send(host, link, message);
+                }
+            }
             Output::Forward { link, frame } => self.forward(host, link, frame),
             Output::Deliver { client, delivery } => match self.sessions.get(&client) {
                 Some(&number) => {

@@ -104,6 +104,7 @@ impl Run {
             false => self.world.start_all(),
         }
         self.add_clients()?;
+        self.world.go_on();
         let steps = std::mem::take(&mut self.scenario.steps);
         for (number, step) in steps.into_iter().enumerate() {
             self.step(number, step)?;
@@ -136,7 +137,19 @@ impl Run {
                 }
             }
         }
+        self.add_publishers();
         Ok(())
+    }
+
+    fn add_publishers(&mut self) {
+        let core: Vec<usize> = (0..self.world.broker_count()).filter(|&it| !self.world.is_leaf(it)).collect();
+        let publishers = self.scenario.publishers.min(core.len());
+        for number in 0..publishers {
+            let broker = core[number * core.len() / publishers];
+            let name = format!("{}-publisher", self.world.hosts[broker].name);
+            let client = self.world.add_client(&name, broker);
+            self.world.advertise(client, "anything", Filter::always());
+        }
     }
 
     fn add_audiences(&mut self) -> Result<(), ScenarioError> {

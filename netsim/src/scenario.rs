@@ -55,6 +55,10 @@ pub struct Scenario {
     /// Clients on brokers drawn from the seed.
     #[serde(default, rename = "audience", skip_serializing_if = "Vec::is_empty")]
     pub audiences: Vec<Audience>,
+    /// So many brokers of the core, every second or tenth or whatever it takes, have one client more, named after it
+    /// (`b00-publisher`), which may publish anything.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub publishers: usize,
     /// Whether some client publishes, in the very moment in which any subscription is answered, what that wants.
     #[serde(default)]
     pub publish_on_answers: bool,

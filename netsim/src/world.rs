@@ -10,6 +10,8 @@ use crate::link::{Channel, Connection, Edge, LinkSettings, Standing, draw};
 use crate::oracle::{Oracle, Truth};
 use crate::paths::{Graph, Paths};
 use crate::rules::Flap;
+use crate::settled::{AtOnce, MOST_WORDS};
+use crate::shared::SharedFilters;
 use crate::tally::{Count, LinkTally, Tally};
 use crate::workload::Workload;
 use crate::{Random, seeded};
@@ -145,6 +147,10 @@ pub struct World {
     pub(crate) oracle: Oracle,
     pub(crate) paths: Paths,
     pub(crate) tally: Tally,
+    /// Where brokers of a network that started at rest hold each other's interest; others each have a place of their own.
+    pub(crate) shared: Option<SharedFilters>,
+    /// What is there at once instead of going over links, while that is so.
+    pub(crate) at_once: Option<AtOnce>,
     /// Whether the network has settled and nothing has changed since.
     pub(crate) calm: bool,
     /// Where brokers are in `hosts`, as of the last time the network was settled.
@@ -260,6 +266,8 @@ impl World {
             replies: BTreeMap::new(),
             oracle: Oracle::default(),
             paths: Paths::default(),
+            shared: None,
+            at_once: None,
             calm: false,
             places: BTreeMap::new(),
             calm_publications: 0,
@@ -468,6 +476,7 @@ impl World {
             self.perform(host, output);
         }
         self.outputs = outputs;
+        self.tell_at_once(MOST_WORDS);
         self.note_waiting(host);
         self.publish_echoes();
         // A timer that asks for the very moment it was given is let go on, but not for ever at one moment.

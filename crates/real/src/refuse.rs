@@ -13,6 +13,7 @@ pub(crate) fn only_virtual(scenario: &Scenario) -> Option<String> {
         (scenario.settled, "settled"),
         (scenario.publish_on_answers, "publish_on_answers"),
         (!scenario.audiences.is_empty(), "audience"),
+        (scenario.publishers > 0, "publishers"),
         (scenario.links.self_dials, "links.self_dials"),
         (scenario.links.cost != [1, 1], "links.cost"),
     ];

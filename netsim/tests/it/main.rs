@@ -7,6 +7,7 @@ mod order;
 mod random;
 mod scenarios;
 mod settled;
+mod shared;
 
 use enroute_broker::Config;
 use enroute_filter::Filter;

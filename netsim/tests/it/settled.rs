@@ -1,6 +1,7 @@
 //! Networks that start at rest are those that a start from nothing leaves, and go on as those do.
 
 use crate::{assert_good, config, publish_in_turn, settle};
+use enroute_filter::Filter;
 use enroute_netsim::{LinkSettings, Settings, Shape, Topology, Traffic, World, seeded};
 use std::time::Duration;
 
@@ -25,7 +26,15 @@ fn settled(shape: Shape, brokers: usize, seed: u64, link: LinkSettings) -> World
     for broker in 0..world.broker_count() {
         let client = world.add_client(&format!("c{broker}"), broker);
         world.subscribe(client, "s", traffic.filter());
+        if broker % 5 == 1 {
+            let filter = if broker == 1 { Filter::always() } else { traffic.broad_filter() };
+            world.advertise(client, "a", filter);
+        }
     }
+    // What is placed later is told those who publish, and who publishes later is told, as ever.
+    world.go_on();
+    world.subscribe(0, "later", traffic.filter());
+    world.advertise(2, "later", traffic.broad_filter());
     world
 }
 
