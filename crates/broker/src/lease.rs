@@ -82,19 +82,24 @@ impl Broker {
         };
         let changes = match received.take(interest, limit, &mut filters.with_ids(last_id)) {
             Taken::Part => return,
-            Taken::Step(changes) if received.right => changes,
-            Taken::Step(_) | Taken::TooMany => {
-                let what = "an interest that does not come out right, or is more than this leaf can hold";
-                return self.close(link, CloseReason::Violation(what.into()), out);
-            }
+            Taken::Step(changes) => Some(changes),
+            Taken::TooMany => None,
         };
-        for (filter, id) in &changes.added {
-            matcher.insert(*id, Owner(0), &Filter::from(filter.or_always()));
+        let right = received.right;
+        // What is held stays for the next parent, be it right or not: all that goes by it must go by the same.
+        if let Some(changes) = changes {
+            for (filter, id) in &changes.added {
+                matcher.insert(*id, Owner(0), &Filter::from(filter.or_always()));
+            }
+            for (_, id) in &changes.removed {
+                matcher.remove(*id);
+            }
+            self.beyond_interest_changed(&changes, out);
         }
-        for (_, id) in &changes.removed {
-            matcher.remove(*id);
+        if !right {
+            let what = "an interest that does not come out right, or is more than this leaf can hold";
+            return self.close(link, CloseReason::Violation(what.into()), out);
         }
-        self.beyond_interest_changed(&changes, out);
         self.owe(Owed::Uplink { link, step }, out);
     }
 

@@ -133,6 +133,28 @@ fn a_leaf_that_has_fallen_silent_takes_no_changes_of_what_it_has_forgotten() {
     assert!(wrong.contains("closes the link") && wrong.contains("violation"), "{wrong}");
 }
 
+/// A step that does not come out right ends the attachment, and yet the next parent's words are taken for what they add to it:
+/// what they find there already must count.
+#[test]
+fn a_wrong_step_leaves_nothing_that_is_held_and_not_heeded() {
+    let (mut world, leaf) = leased();
+    let filter = enroute_filter::Filter::parse("x = 1").expect("a filter");
+    world.brokers.get_mut(&leaf).expect("it lives").watch(WatchId(1), filter);
+    let wrong = Interest { whole: false, removed: whole(1, 1, &["x = 2"]).added, ..whole(2, 1, &["x = 1"]) };
+    let said = says(&mut world, leaf, LeafMessage::Interest(Interest { digest: Digest(1), ..wrong }));
+    assert!(said.contains("closes the link") && said.contains("violation"), "{said}");
+    world.input(leaf, Input::LinkUp { link: LINK, neighbour: neighbour("second", Role::Parent) });
+    says(&mut world, leaf, LeafMessage::Path(vec![BrokerId::of_peer("second")]));
+    says(&mut world, leaf, LeafMessage::Interest(whole(1, 1, &["x = 1"])));
+    says(&mut world, leaf, LeafMessage::Lease { number: 2, lasts_us: 2_000_000 });
+    assert_eq!([1, 2].map(|value| interested(&mut world, leaf, value)), [Interested::Yes, Interested::No]);
+    let watched = world.brokers.get_mut(&leaf).expect("it lives").take_watched();
+    assert_eq!(watched, [(WatchId(1), Interested::Yes)]);
+    let said =
+        lines(&mut world, leaf, Input::Publish { client: ClientId(1), request: RequestId(99), event: event("x", 1) });
+    assert!(said.contains("for second"), "{said}");
+}
+
 /// Without a lease what a leaf holds says nothing: what has waited long enough goes up, wanted or not.
 #[test]
 fn without_a_lease_nothing_is_held_back() {
