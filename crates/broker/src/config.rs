@@ -25,7 +25,8 @@ pub struct Identity {
 ///
 /// Some times hold only together: `narrowing` must exceed `publish_wait`, or a scope could shrink under a publication that
 /// waits; `grace` must exceed `unreachable`, and that the time it takes to find a dead link, or a broker would be forgotten
-/// while others still count on its being told.
+/// while others still count on its being told; `publish_wait` must exceed `scope_pause`, or an advertisement could be
+/// answered, and an event go out, before anybody has been told that such events are published here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Whether this is a leaf broker: it hangs off one uplink at a time and has no links to core brokers else.

@@ -20,9 +20,9 @@
 //! A scope grows at once (though after one change the next waits a moment, for more) and shrinks ten minutes late.
 //!
 //! **Interest** goes from each broker to those whose scope it overlaps. It is a set: the roots of the covering forest over all
-//! local subscriptions, or fewer filters made of them ([`Config::merging`]). A publishing broker is told the whole for each version of its scope (be it nothing), then changes, adds
-//! before removes, each step with a [`Digest`] of the whole set that results. A digest that does not come out makes the receiver ask for
-//! the whole again; the origin is always right.
+//! local subscriptions, or fewer filters made of them ([`Config::merging`]). A publishing broker is told the whole for each version
+//! of its scope (be it nothing), then changes, adds before removes, each step with a [`Digest`] of the whole set that results. A
+//! digest that does not come out makes the receiver ask for the whole again; the origin is always right.
 //!
 //! Interest travels as [`Routed`] control: from broker to broker along the shortest path, ordered, acknowledged, sent again
 //! until it has arrived. The brokers in between hold nothing of it. The two ends number their channel; who has forgotten
@@ -33,9 +33,9 @@
 //! event published anywhere with a path to here is delivered.
 //!
 //! **Publishing.** An event is matched once, at its publisher's broker: against the local subscriptions, and against the
-//! interest of all others. The view of these is complete when every reachable broker has answered the present scope and none is
-//! starting; until then publications wait, in order and for a bounded time. The event then carries the set of brokers
-//! that want it.
+//! interest of all others. The view of these is complete when the present scope has been told, every reachable broker has answered
+//! it, and none is starting; until then publications wait, in order and for a bounded time, but for those within the scope that was
+//! told before if all have answered that. The event then carries the set of brokers that want it.
 //!
 //! **Forwarding.** A broker takes itself out of an event's destinations and delivers; it splits the others by next hop and sends
 //! each neighbour one copy with its share. Copies have disjoint destinations, so nothing is ever delivered twice. An event

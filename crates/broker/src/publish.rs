@@ -1,9 +1,9 @@
 //! Publishing: an event is matched once, here, against the own subscriptions and against what all others want, and then
 //! only follows its destinations.
 //!
-//! While the [view](crate::view) of what others want is not complete, publications wait, in order; one that has waited for
-//! [`Config::publish_wait`](crate::Config) goes out all the same and its receipt says so. The brokers it waited for are not waited
-//! for again until they answer.
+//! While the [view](crate::view) of what others want is not complete for the first of them, publications wait, in order; one that
+//! has waited for [`Config::publish_wait`](crate::Config) goes out all the same and its receipt says so. The brokers it waited for
+//! are not waited for again until they answer; a scope that is still to be told is, for it soon will be.
 //!
 //! What a leaf broker cannot match against all that others want goes up, unless it has a lease that says that nobody wants it.
 
@@ -100,7 +100,7 @@ impl Broker {
         event: Event,
         out: &mut Vec<Output>,
     ) -> Result<(), Refusal> {
-        if self.waiting.queue.is_empty() && self.may_publish_now() {
+        if self.waiting.queue.is_empty() && self.may_publish_now(&event) {
             self.publish(publisher, &event, out);
             return Ok(());
         }
@@ -146,11 +146,16 @@ impl Broker {
         if self.waiting.queue.is_empty() && self.uplink.is_none() {
             return;
         }
-        if self.may_publish_now() {
+        // What is kept was let go before, so that a scope that holds it has been told.
+        if !self.waits_for_answers() {
             self.send_kept(out);
         }
-        while self.may_publish_now() || self.waiting.queue.front().is_some_and(|first| first.deadline <= self.now) {
-            let Some(Publication { publisher, event, deadline: _ }) = self.waiting.pop() else { break };
+        while let Some(Publication { event, deadline, .. }) = self.waiting.queue.front() {
+            let (event, due) = (event.clone(), *deadline <= self.now);
+            if !due && !self.may_publish_now(&event) {
+                break;
+            }
+            let Some(Publication { publisher, .. }) = self.waiting.pop() else { break };
             self.publish(publisher, &event, out);
         }
         self.time_publications();
@@ -164,7 +169,7 @@ impl Broker {
     }
 
     fn publish(&mut self, publisher: Publisher, event: &Event, out: &mut Vec<Output>) {
-        let complete = self.view_is_complete();
+        let complete = self.view_is_complete_for(event);
         let (id, hop_limit, here) = match publisher {
             Publisher::Client(..) => {
                 let id = self.next_event_id();

@@ -1,6 +1,6 @@
 //! The own scope: what the clients here, and the leaves below, may publish. It grows at once and shrinks late, since every change
 //! makes all other brokers answer. For the same reason changes that follow soon after one that was told are told together; until
-//! then the view of what others want is not complete.
+//! then the view of what others want is complete at most for events within the scope that was told.
 
 use crate::broker::Broker;
 use crate::timers::Timer;
@@ -64,7 +64,7 @@ impl OwnScope {
         version < self.forgotten_with
     }
 
-    /// Whether more may be published here than others have been told.
+    /// Whether others have still to be told the scope as it is now, wider or narrower than what they know.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending
     }

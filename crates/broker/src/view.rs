@@ -1,11 +1,13 @@
 //! The view of what others want, and whether it is complete.
 //!
 //! It is complete when the present scope has been told and every reachable broker has answered it, none is still starting, and
-//! none is about to become reachable (a link to it is up, or listed by its other end alone). Who has not answered is kept up to date, broker by
-//! broker: this is asked with each publication, and much of it changes with each record and each answer.
+//! none is about to become reachable (a link to it is up, or listed by its other end alone). While another scope is still to be
+//! told, it can be complete for an event all the same: one within the scope that was told. Who has not answered is kept up to
+//! date, broker by broker: this is asked with each publication, and much of it changes with each record and each answer.
 
 use crate::BrokerId;
 use crate::broker::Broker;
+use enroute_filter::Event;
 use std::collections::BTreeSet;
 
 /// See the module's page.
@@ -65,18 +67,33 @@ impl Broker {
         linked.chain(self.topology.about_to_be_reachable())
     }
 
-    /// Whether every reachable broker has said what it wants.
+    /// Whether every reachable broker has said what it wants of all that may be published here.
     pub(crate) fn view_is_complete(&mut self) -> bool {
-        self.judge_view() == (false, false)
+        !self.scope.is_pending() && !self.judge_answers().1
     }
 
-    /// Whether nobody is waited for any more.
-    pub(crate) fn may_publish_now(&mut self) -> bool {
-        !self.judge_view().0
+    /// Whether every reachable broker has said whether it wants an event.
+    pub(crate) fn view_is_complete_for(&mut self, event: &Event) -> bool {
+        self.is_told_of(event) && !self.judge_answers().1
     }
 
-    /// Whether answers are waited for, and whether any are missing at all.
-    fn judge_view(&mut self) -> (bool, bool) {
+    /// Whether an event waits neither for a scope to be told nor for any answer.
+    pub(crate) fn may_publish_now(&mut self, event: &Event) -> bool {
+        self.is_told_of(event) && !self.waits_for_answers()
+    }
+
+    /// Whether others know that an event may be published here: it is within the scope that was told, or that is the present one.
+    fn is_told_of(&self, event: &Event) -> bool {
+        !self.scope.is_pending() || self.has_event_in_scope(event)
+    }
+
+    /// Whether answers to the scope that was told are waited for.
+    pub(crate) fn waits_for_answers(&mut self) -> bool {
+        self.judge_answers().0
+    }
+
+    /// Whether answers to the scope that was told are waited for, and whether any are missing at all.
+    fn judge_answers(&mut self) -> (bool, bool) {
         if let Some(missing) = self.view.missing {
             return missing;
         }
@@ -90,8 +107,7 @@ impl Broker {
             let waits_for = |broker: &BrokerId| !self.view.overdue.contains(broker) && *broker != self.identity.id;
             (unanswered.iter().any(waits_for), !unanswered.is_empty())
         };
-        let untold = self.starting || self.scope.is_pending();
-        let missing = (untold || missing.0, untold || missing.1);
+        let missing = (self.starting || missing.0, self.starting || missing.1);
         self.view.missing = Some(missing);
         missing
     }

@@ -5,5 +5,6 @@ mod invariants;
 mod leases;
 mod leaves;
 mod merging;
+mod scopes;
 mod transcript;
 mod world;
