@@ -197,7 +197,7 @@ fn check_link_state(record: &LinkState, max_links: usize) -> Result<(), &'static
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Identity, Input, Neighbour, Role, Time};
+    use crate::{Config, Identity, Input, Neighbour, Role, Scope, Time};
 
     #[test]
     fn others_take_the_link_state_of_a_broker_with_very_many_addresses() {
@@ -215,22 +215,23 @@ mod tests {
         assert_eq!(record.addresses, identity.addresses[1..=MAX_ADDRESSES]);
     }
 
-    /// What is due when a link goes is not said over it any more.
-    #[test]
-    fn nothing_goes_over_a_link_that_is_gone() {
-        let identity = |peer: &str| Identity {
+    /// A broker that begins its first life as `peer`.
+    fn identity(peer: &str) -> Identity {
+        Identity {
             id: BrokerId::of_peer(peer),
             peer_id: peer.into(),
             incarnation: 1,
             start_nonce: 1,
             addresses: vec![],
-        };
-        let (own, config) = (identity("a"), Config::default());
-        let due = Time(0) + config.coalesce;
+        }
+    }
+
+    /// A broker with links to others, over which nothing has come yet.
+    fn linked(config: Config, links: &[(LinkId, &str)]) -> Broker {
+        let own = identity("a");
         let mut broker = Broker::new(own.clone(), config, Time(0));
         let mut out = Vec::new();
-        let links = [(LinkId(1), "b"), (LinkId(2), "c")];
-        for (link, peer) in links {
+        for &(link, peer) in links {
             let other = identity(peer);
             let neighbour = Neighbour {
                 broker: other.id,
@@ -245,6 +246,35 @@ mod tests {
             };
             broker.handle(Input::LinkUp { link, neighbour }, Time(0), &mut out);
         }
+        broker
+    }
+
+    /// Scopes of brokers that nobody knows take places for a while only, whatever life they claim to be of.
+    #[test]
+    fn invented_scopes_do_not_take_all_places_for_good() {
+        for incarnation in [0, 1] {
+            let config = Config { brokers: 4, ..Config::default() };
+            let forgotten = Time(0) + config.grace;
+            let mut broker = linked(config, &[(LinkId(1), "b")]);
+            let mut hear = |at, origin: &str, incarnation| {
+                let (origin, version) = (BrokerId::of_peer(origin), Version { incarnation, sequence: 1 });
+                let record = Arc::new(ScopeRecord { origin, version, scope: Scope::Anything });
+                broker.handle(Input::Message { link: LinkId(1), message: Message::Scope(record) }, at, &mut Vec::new());
+                broker.topology.scope_record(origin).is_some()
+            };
+            let taken = ["x", "y", "z", "w"].map(|invented| hear(Time(0), invented, incarnation));
+            assert_eq!(taken, [true, true, true, false], "there is room for three besides itself");
+            assert!(hear(forgotten, "honest", 1), "those of life {incarnation} are still there");
+        }
+    }
+
+    /// What is due when a link goes is not said over it any more.
+    #[test]
+    fn nothing_goes_over_a_link_that_is_gone() {
+        let config = Config::default();
+        let due = Time(0) + config.coalesce;
+        let links = [(LinkId(1), "b"), (LinkId(2), "c")];
+        let mut broker = linked(config, &links);
         let mut changed = |at, input| {
             let mut out = Vec::new();
             broker.handle(input, at, &mut out);

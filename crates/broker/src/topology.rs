@@ -248,17 +248,19 @@ impl Topology {
     /// its origin and is kept then.
     pub(crate) fn accept_scope(&mut self, record: Arc<ScopeRecord>) -> Accepted {
         let (origin, version) = (record.origin, record.version);
-        let present = self.incarnation(origin).unwrap_or(0);
+        let present = self.incarnation(origin);
         let numbers = &self.link_states.numbers;
         if !numbers.is_known(origin) && numbers.len() >= self.capacity {
             return Accepted::Full;
         }
         let held = self.scope_version(origin);
-        if version <= held || version.incarnation < present {
+        if version <= held || present.is_some_and(|present| version.incarnation < present) {
             return Accepted::Old;
         }
-        // Whether there is a path to one whose link state is held has been judged with that.
-        let new_life = held.incarnation < version.incarnation && present != version.incarnation;
+        // Whether there is a path to one whose link state is held has been judged with that. Any incarnation may be the first,
+        // 0 too: who is never judged would never be forgotten.
+        let first = held == Version::default() || held.incarnation < version.incarnation;
+        let new_life = first && present != Some(version.incarnation);
         let number = self.link_states.numbers.take(origin);
         if new_life {
             self.changed.entry(number).or_insert_with(|| self.link_states.at(number).cloned());
