@@ -39,7 +39,7 @@ struct Pending {
     /// Not acknowledged: the first [`WINDOW`] are under way, the others wait.
     unacknowledged: VecDeque<Payload>,
     under_way: usize,
-    /// How long the first is waited for; nothing if not longer than is usual.
+    /// How long the first is waited for; nothing until it is.
     wait: Duration,
     /// Came before one that was sent before them.
     early: BTreeMap<u64, Payload>,
@@ -185,8 +185,12 @@ impl Broker {
 
     fn time_resend(&mut self, to: BrokerId) {
         let (first, now) = (self.config.resend, self.now);
-        let pending = self.channel(to).pending.as_ref().filter(|pending| pending.under_way > 0);
-        match pending.map(|pending| pending.wait.max(first)) {
+        let pending = self.channel(to).pending.as_mut().filter(|pending| pending.under_way > 0);
+        let wait = pending.map(|pending| {
+            pending.wait = pending.wait.max(first);
+            pending.wait
+        });
+        match wait {
             None => self.timers.set(Timer::Resend(to), None),
             Some(wait) => self.timers.start(Timer::Resend(to), now + wait),
         }

@@ -46,6 +46,27 @@ fn a_subscription_covered_by_one_under_way_waits_for_that_one() {
     }
 }
 
+/// What nobody acknowledges is sent again after `resend`, then after twice as long each time, up to `resend_max`.
+#[test]
+fn the_unacknowledged_is_sent_again_ever_more_seldom() {
+    let mut world = World::new();
+    let line = world.line(2);
+    let opening = world.publish(line[1], 1, event("x", 0));
+    world.answer(line[1], 1, opening);
+    world.run();
+    world.lose(line[1], line[0]);
+    world.subscribe(line[0], 1, "s", "x = 1");
+    let begun = world.now;
+    let resent_before = |at: u64| {
+        world.advance((begun + Duration::from_millis(at - 1)).since(world.now));
+        let before = world.status(line[0]).counters.resent;
+        world.advance(Duration::from_millis(1));
+        (before, world.status(line[0]).counters.resent)
+    };
+    let resent = [500, 1_500, 3_500, 7_500, 12_500].map(resent_before);
+    assert_eq!(resent, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
+}
+
 #[test]
 fn nothing_is_left_when_all_have_unsubscribed() {
     let mut world = World::new();
