@@ -86,7 +86,7 @@ impl Records {
         let mut judged = false;
         for link in listing.links.iter().filter(|link| other.and_then(|it| it.link_to(link.neighbour)) != Some(link)) {
             judged = true;
-            self.find_links(link.neighbour);
+            self.judge_link(link.neighbour, listing.origin);
             for (from, to) in [(listing.origin, link.neighbour), (link.neighbour, listing.origin)] {
                 let lists = self.get(from).is_some_and(|record| record.link_to(to).is_some());
                 if lists && self.link(from, to).is_none() {
@@ -99,6 +99,23 @@ impl Records {
         if judged {
             self.find_links(listing.origin);
         }
+    }
+
+    /// Judges anew what a broker has for a link to one other. Its other links are left as they are: a hub has very many, and
+    /// each of its neighbours comes to this.
+    fn judge_link(&mut self, broker: BrokerId, neighbour: BrokerId) {
+        let numbers = &self.numbers;
+        let (Some(number), Some(neighbours_number)) = (numbers.get(broker), numbers.get(neighbour)) else { return };
+        let Some(node) = self.node(number) else { return };
+        let place = node.links.binary_search_by_key(&Some(neighbour), |&(it, _)| numbers.id(it));
+        let mut links = node.links.to_vec();
+        match (place, self.link(broker, neighbour)) {
+            (Ok(place), Some(length)) => links[place].1 = length,
+            (Ok(place), None) => drop(links.remove(place)),
+            (Err(place), Some(length)) => links.insert(place, (neighbours_number, length)),
+            (Err(_), None) => return,
+        }
+        self.held[number as usize] = Some(Arc::new(Node { record: node.record.clone(), links: links.into() }));
     }
 
     /// Finds the links of a broker anew.
