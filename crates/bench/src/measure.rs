@@ -1,14 +1,15 @@
 //! Measures engines side by side on one input.
 //!
-//! 1. **Build.** Each engine draws the same subscriptions, in batches, in turn with the others. A batch is timed as a
+//! 1. **Slowest update.** Each engine is built with removals in between, each operation timed alone, by the thread's own time:
+//!    first, before there is memory of others that the allocator might give back in the middle of an update.
+//! 2. **Build.** Each engine draws the same subscriptions, in batches, in turn with the others. A batch is timed as a
 //!    whole, by the thread's own time; what it leaves in use, once its filters are dropped, is the engine's memory.
-//! 2. **Match.** After a round that is not counted, in which it shows for how many events an engine has the time, rounds
+//! 3. **Match.** After a round that is not counted, in which it shows for how many events an engine has the time, rounds
 //!    go from engine to engine, so that whatever slows the machine down slows all of them. In each an engine gets as many
 //!    other events first, which are not timed: it finds the processor's caches as its own work leaves them, not as a scan of
 //!    another engine does. Each event is timed by the clock, as an engine may use several threads, and of its times in the
 //!    rounds the least and the median are taken, so that an event during which another program ran counts for little.
-//! 3. **Remove.** A part of the subscriptions, in random order, in batches, by the thread's own time.
-//! 4. **Slowest update.** A second build, with removals in between, each operation timed alone, by the thread's own time.
+//! 4. **Remove.** A part of the subscriptions, in random order, in batches, by the thread's own time.
 //!
 //! Results are checked twice: for the first events against [`Filter::matches`] of every subscription, before and after the
 //! removals; for all events of the uncounted round against each other.
@@ -30,8 +31,8 @@ const BATCH: usize = 1_024;
 const REMOVALS: usize = 100_000;
 /// In the build that looks for the slowest update, one removal follows so many insertions.
 const INSERTS_A_REMOVAL: usize = 10;
-/// An engine whose build takes longer is not built again to look for its slowest update.
-const SECOND_BUILD: Duration = Duration::from_secs(60);
+/// Looking for the slowest update of an engine is given up if it takes longer.
+const SLOWEST: Duration = Duration::from_secs(60);
 /// The stream of random numbers that removals are drawn from.
 const REMOVED: u64 = 3;
 
@@ -52,7 +53,7 @@ pub struct Plan {
     pub time: Duration,
     /// How long one engine may take for its build before it is given up.
     pub build_time: Duration,
-    /// Whether to look for the slowest update, of the engines whose build takes no longer than a minute.
+    /// Whether to look for the slowest update, of the engines that take no longer than a minute for all of them.
     pub slowest: bool,
     /// Decides what is removed.
     pub seed: u64,
@@ -66,7 +67,12 @@ pub fn measure(input: &Input, plan: &Plan) -> Report {
     // The second half is what engines get before they are timed.
     let events: Vec<Event> = input.events().take(2 * plan.events).collect();
     let (truth, passed_over) = truth(input, plan, &events[..plan.checked.min(plan.events)]);
+    let slowest = |name| if plan.slowest { slowest_updates(input, plan, name) } else { None };
+    let slowest: Vec<Option<[Duration; 2]>> = plan.engines.iter().map(|name| slowest(*name)).collect();
     let mut runs: Vec<Run> = plan.engines.iter().map(|name| Run::new(name, input)).collect();
+    for (run, slowest) in runs.iter_mut().zip(slowest) {
+        run.slowest = slowest;
+    }
     build(input, plan, &mut runs);
     for run in &mut runs {
         run.warm_up(&events, plan, &truth);
@@ -81,11 +87,6 @@ pub fn measure(input: &Input, plan: &Plan) -> Report {
         run.remove(plan, &truth);
         // From here on only the figures are of use.
         run.contender = None;
-    }
-    if plan.slowest {
-        for run in runs.iter_mut().filter(|run| run.is_complete && run.inserting <= SECOND_BUILD) {
-            (run.slowest_insert, run.slowest_remove) = slowest_updates(input, plan, run.name);
-        }
     }
     let engines = runs.iter().map(|run| run.report(&runs)).collect();
     Report { subscriptions: plan.subscriptions, passed_over, events: plan.events, rounds: plan.rounds, engines }
@@ -183,8 +184,8 @@ pub(crate) struct Run {
     pub(crate) times: Vec<Vec<Duration>>,
     pub(crate) removed: usize,
     pub(crate) removing: Duration,
-    pub(crate) slowest_insert: Option<Duration>,
-    pub(crate) slowest_remove: Option<Duration>,
+    /// The slowest insertion and the slowest removal.
+    pub(crate) slowest: Option<[Duration; 2]>,
     /// Where the results were wrong.
     pub(crate) differences: Vec<String>,
 }
@@ -205,8 +206,7 @@ impl Run {
             times: Vec::new(),
             removed: 0,
             removing: Duration::ZERO,
-            slowest_insert: None,
-            slowest_remove: None,
+            slowest: None,
             differences: Vec::new(),
         }
     }
@@ -332,33 +332,38 @@ impl Run {
     }
 }
 
-/// The slowest insertion and the slowest removal while an engine is built to the size of the plan, in thread time.
-fn slowest_updates(input: &Input, plan: &Plan, name: &str) -> (Option<Duration>, Option<Duration>) {
-    let mut contender = contender::open(name, &input.attributes()).expect("the engine was measured before");
+/// The slowest insertion and the slowest removal while an engine is built to the size of the plan, in thread time. None if that
+/// takes too long.
+fn slowest_updates(input: &Input, plan: &Plan, name: &str) -> Option<[Duration; 2]> {
+    let mut contender = contender::open(name, &input.attributes()).expect("every engine of a plan is there");
     let mut random = Random::new(plan.seed, REMOVED);
     let mut stream = subscriptions(input, plan);
     let mut live: Vec<SubscriptionId> = Vec::with_capacity(plan.subscriptions);
-    let (mut slowest_insert, mut slowest_remove) = (None, None);
+    let mut slowest = [Duration::ZERO; 2];
     let mut inserted = 0_usize;
+    let begin = thread_time();
     while live.len() < plan.subscriptions {
+        if thread_time() - begin > SLOWEST {
+            return None;
+        }
         let batch: Vec<_> = stream.by_ref().take(BATCH.min(plan.subscriptions - live.len())).collect();
         let ids: Vec<SubscriptionId> = batch.iter().map(|(id, _)| *id).collect();
         contender.load(batch);
         for (index, id) in ids.into_iter().enumerate() {
             let start = thread_time();
             contender.insert(index);
-            slowest_insert = slowest_insert.max(Some(thread_time() - start));
+            slowest[0] = slowest[0].max(thread_time() - start);
             live.push(id);
             inserted += 1;
             if inserted.is_multiple_of(INSERTS_A_REMOVAL) {
                 let victim = live.swap_remove(random.below(live.len()));
                 let start = thread_time();
                 contender.remove(victim);
-                slowest_remove = slowest_remove.max(Some(thread_time() - start));
+                slowest[1] = slowest[1].max(thread_time() - start);
             }
         }
     }
-    (slowest_insert, slowest_remove)
+    Some(slowest)
 }
 
 #[cfg(test)]

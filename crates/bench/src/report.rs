@@ -84,8 +84,8 @@ impl EngineReport {
             insert_nanoseconds: nanoseconds(run.inserting) / run.inserted.max(1) as f64,
             bytes_per_subscription: run.bytes as f64 / run.inserted.max(1) as f64,
             matching: run.is_complete.then(|| Matching::new(run)).flatten(),
-            slowest_insert_microseconds: run.slowest_insert.map(microseconds),
-            slowest_remove_microseconds: run.slowest_remove.map(microseconds),
+            slowest_insert_microseconds: run.slowest.map(|[insert, _]| microseconds(insert)),
+            slowest_remove_microseconds: run.slowest.map(|[_, remove]| microseconds(remove)),
             times_faster_than,
             differences: run.differences.clone(),
         }
