@@ -1,6 +1,6 @@
 //! Loops that the compiler turns into vector code, once for each instruction set; the best one is chosen while the program runs.
 //!
-//! Most variants are one source. For AVX-512 two are written out; tests hold each variant against a plain one. This is the only
+//! Most variants are one source. For AVX-512 three are written out; tests hold each variant against a plain one. This is the only
 //! place with `unsafe`: a function compiled for an instruction set may be called only where the processor has it, and each call
 //! stands behind the question whether it does; inside of some, vectors are loaded from memory and stored there.
 
@@ -208,7 +208,7 @@ fn choose_each(ids: &[SubscriptionId], chosen: &[u32], into: &mut Vec<Subscripti
 /// Appends the places of those words that are true of an event with these cells: see [`passes`].
 ///
 /// # Panics
-/// A word is about a view that has no cell.
+/// A word is about a view that has no cell, or, as cells are followed by three more, perhaps about one of those.
 #[inline]
 pub(super) fn find_passing(words: &[u32], cells: &[u8], into: &mut Vec<u32>) {
     #[cfg(target_arch = "x86_64")]
@@ -464,6 +464,13 @@ mod tests {
                 assert_eq!(into, expected);
             }
         }
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_word_about_no_cell_is_refused() {
+        let cells = [0; 40];
+        find_passing(&[(cells.len() as u32) << 16], &cells, &mut Vec::new());
     }
 
     #[test]
