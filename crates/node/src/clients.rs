@@ -51,6 +51,10 @@ enum End {
 }
 
 impl ClientEntry {
+    pub(crate) fn new(id: ClientId, outbox: Outbox, peer_id: String, software: String) -> ClientEntry {
+        ClientEntry { id, outbox, peer_id, software, status: Arc::new(Semaphore::new(1)) }
+    }
+
     pub(crate) fn status(&self) -> ClientStatus {
         let counts = self.outbox.counts();
         let slow_subscriber = match self.outbox.policy() {
@@ -92,13 +96,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(context: Shared, pe
     // The place was taken by `read_hello`.
     let config = &context.config;
     let policy = hello.slow_subscriber.unwrap_or(config.slow_subscriber);
-    let entry = Arc::new(ClientEntry {
-        id: context.next_client(),
-        outbox: Outbox::new(policy, config.client_queue_events, config.client_queue_bytes),
-        peer_id,
-        software: hello.software.to_string(),
-        status: Arc::new(Semaphore::new(1)),
-    });
+    let outbox = Outbox::new(policy, config.client_queue_events, config.client_queue_bytes);
+    let entry = Arc::new(ClientEntry::new(context.next_client(), outbox, peer_id, hello.software.to_string()));
     let span = tracing::info_span!("client", id = entry.id.0);
     run(&context, &entry, frames).instrument(span).await;
     context.clients.fetch_sub(1, Ordering::AcqRel);

@@ -6,7 +6,7 @@ use crate::identity::DataDir;
 use crate::link::Link;
 use crate::mesh::Known;
 use crate::node::StopReason;
-use crate::outbox::{Put, Queued};
+use crate::outbox::{Put, Queued, Wakes};
 use enroute_broker::{
     Broker, BrokerId, ClientId, CloseReason, Command, EventFrame, Input, Interested, LeafMessage, LinkId, LinkState,
     Message, Output, RequestId, Time, WatchId,
@@ -25,10 +25,9 @@ use tokio::time::Instant;
 pub(crate) const CONTROL: usize = 256;
 /// Batches of traffic that may wait.
 pub(crate) const TRAFFIC: usize = 32;
-/// Writers are woken for what has been queued for them when a batch is through, or when it has taken so long already.
+/// Writers are woken for what has been queued for them when a batch is through, or with the input that makes it take so long; a
+/// writer that too much could wait for before that, [at once](Wakes::AtOnce).
 const BATCH_TIME: Duration = Duration::from_millis(1);
-/// After so many inputs of a batch the time is looked at.
-const BATCH_LOOK: usize = 16;
 /// How long a subscriber or a link that pushes back can hold up those who publish.
 const PUSH_BACK: Duration = Duration::from_secs(1);
 
@@ -321,9 +320,9 @@ impl EventLoop {
     fn handle_batch(&mut self, inputs: impl Iterator<Item = Input>) {
         let now = self.now();
         let mut woken = Instant::now();
-        for (index, input) in (1..).zip(inputs) {
+        for input in inputs {
             self.handle_at(input, now);
-            if index % BATCH_LOOK == 0 && woken.elapsed() >= BATCH_TIME {
+            if woken.elapsed() >= BATCH_TIME {
                 self.wake_writers();
                 woken = Instant::now();
             }
@@ -426,8 +425,13 @@ impl EventLoop {
         if put == Put::PushBack {
             self.pushing_back = Some(receiver);
         }
-        if wakes {
-            self.to_wake.push(receiver);
+        match wakes {
+            Wakes::Nobody => {}
+            Wakes::WithBatch => self.to_wake.push(receiver),
+            Wakes::AtOnce => {
+                self.to_wake.push(receiver);
+                self.wake_writers();
+            }
         }
     }
 
@@ -525,3 +529,6 @@ impl EventLoop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

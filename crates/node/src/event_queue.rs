@@ -2,7 +2,7 @@
 
 use crate::config::FullLink;
 use crate::encoded::Encoded;
-use crate::outbox::{Put, Queued};
+use crate::outbox::{Put, Queued, Wakes};
 use bytes::Bytes;
 use enroute_broker::EventFrame;
 use enroute_wire::{
@@ -54,14 +54,19 @@ impl EventQueue {
         };
         if !taken || state.finished {
             state.dropped += 1;
-            return Ok(Queued { put, wakes: false });
+            return Ok(Queued { put, wakes: Wakes::Nobody });
         }
-        let first = state.waiting.frames() == 0;
+        let (first, half_empty) = (state.waiting.frames() == 0, self.is_half_empty(&state));
         if let Err(error) = state.waiting.push(|out| encode_event_frame(frame, out)) {
             state.dropped += 1;
             return Err(error);
         }
-        Ok(Queued { put, wakes: first })
+        Ok(Queued { put, wakes: Wakes::of_put(first, half_empty, self.is_half_empty(&state)) })
+    }
+
+    /// Whether at most half waits of what may.
+    fn is_half_empty(&self, state: &State) -> bool {
+        state.waiting.frames() * 2 <= self.bound_events && state.waiting.bytes() * 2 <= self.bound_bytes
     }
 
     /// Wakes the link's event writer: something has been put in.
@@ -104,8 +109,7 @@ impl EventQueue {
             {
                 let mut state = self.lock();
                 if let Some(piece) = state.waiting.take(usize::MAX) {
-                    let (events, bytes) = (state.waiting.frames(), state.waiting.bytes());
-                    if events * 2 <= self.bound_events && bytes * 2 <= self.bound_bytes {
+                    if self.is_half_empty(&state) {
                         state.permits.clear();
                     }
                     state.writing = piece.bytes.freeze();
@@ -246,6 +250,17 @@ mod tests {
         assert_eq!(sources.available_permits(), 0, "the time of those held before is no concern of it");
         queue.release(later);
         assert_eq!(sources.available_permits(), 1);
+    }
+
+    #[test]
+    fn a_writer_that_has_more_than_half_of_what_may_wait_is_woken_at_once() {
+        let waking = |bound_events, bound_bytes| {
+            let queue = queue(bound_events, bound_bytes);
+            [1, 2, 3, 4, 5].map(|sequence| queue.push(&frame(sequence, 100)).unwrap().wakes)
+        };
+        use Wakes::{AtOnce, Nobody, WithBatch};
+        assert_eq!(waking(4, usize::MAX), [WithBatch, Nobody, AtOnce, Nobody, Nobody]);
+        assert_eq!(waking(100, 400), [WithBatch, AtOnce, Nobody, Nobody, Nobody], "of over 100 bytes each");
     }
 
     #[test]

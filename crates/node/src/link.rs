@@ -6,7 +6,7 @@ use crate::event_loop::{ControlInput, Traffic};
 use crate::event_queue::EventQueue;
 use crate::frames::{Frames, FramesError, write};
 use crate::handshake::{Established, StreamFrames};
-use crate::outbox::{Put, Queued};
+use crate::outbox::{Put, Queued, Wakes};
 use crate::swarm::{SwarmCommand, Target};
 use bytes::BytesMut;
 use enroute_broker::{EventFrame, LinkId, Message, Neighbour, Role};
@@ -92,7 +92,7 @@ impl Link {
     pub(crate) fn forward(&self, frame: &EventFrame) -> Queued {
         self.events.push(frame).unwrap_or_else(|error| {
             tracing::error!(link = self.id.0, %error, "an event that cannot be encoded is dropped");
-            Queued { put: Put::Done, wakes: false }
+            Queued { put: Put::Done, wakes: Wakes::Nobody }
         })
     }
 

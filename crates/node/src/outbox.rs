@@ -61,13 +61,35 @@ pub(crate) struct OutboxCounts {
     pub(crate) waiting_bytes: usize,
 }
 
-/// What has been put into a queue, and whether whoever empties it is to be woken. That is left to whoever has filled it, so that a
-/// batch of events is written as one and not by its first event and the rest.
+/// What has been put into a queue, and whether whoever empties it is to be woken.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queued {
     pub(crate) put: Put,
-    pub(crate) wakes: bool,
+    pub(crate) wakes: Wakes,
+}
+
+/// When whoever empties a queue is to be woken. That is left to whoever has filled it, so that a batch of events is written as
+/// one and not by its first event and the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wakes {
+    /// It has been already, or there is nothing for it to do.
+    Nobody,
+    /// When all is queued that has come together.
+    WithBatch,
+    /// Now: more than half of what may wait does, and the rest of a batch could be too much while it sleeps.
+    AtOnce,
+}
+
+impl Wakes {
+    /// For something that was the `first` to wait; and before it, and with it, at most half waited of what may.
+    pub(crate) fn of_put(first: bool, half_empty_before: bool, half_empty_now: bool) -> Wakes {
+        match (half_empty_before && !half_empty_now, first) {
+            (true, _) => Wakes::AtOnce,
+            (false, true) => Wakes::WithBatch,
+            (false, false) => Wakes::Nobody,
+        }
+    }
 }
 
 /// What has become of something that was put into a bounded queue.
@@ -125,7 +147,7 @@ impl Outbox {
 
     /// Appends a delivery, by the client's policy.
     pub(crate) fn deliver(&self, delivery: &Delivery) -> Queued {
-        let quiet = |put| Queued { put, wakes: false };
+        let quiet = |put| Queued { put, wakes: Wakes::Nobody };
         let size = delivery.event.len();
         let mut state = self.lock();
         if state.finished {
@@ -148,7 +170,7 @@ impl Outbox {
                 state.deliveries.clear();
                 state.goodbye = Some(Goodbye::TooSlow);
                 state.finished = true;
-                return Queued { put: Put::CutOff, wakes: true };
+                return Queued { put: Put::CutOff, wakes: Wakes::WithBatch };
             }
             // What was under way when the publishers were held back is still taken, as much again as may wait.
             SlowSubscriber::PushBack if self.exceeds(&state, size, 2) => {
@@ -158,13 +180,22 @@ impl Outbox {
             SlowSubscriber::PushBack if full => Put::PushBack,
             SlowSubscriber::DropNewest | SlowSubscriber::Disconnect | SlowSubscriber::PushBack => Put::Done,
         };
-        let first = state.deliveries.frames() == 0;
+        let (first, half_empty) = (state.deliveries.frames() == 0, self.is_half_empty(&state));
         if let Err(error) = state.deliveries.push(|out| encode_delivery(delivery, out)) {
             tracing::error!(%error, "a delivery that cannot be encoded is dropped");
             state.dropped += 1;
         }
         // Whoever left some behind lacked credit, and hears of more of that.
-        Queued { put: outcome, wakes: first && state.credit > 0 }
+        let wakes = match state.credit {
+            0 => Wakes::Nobody,
+            _ => Wakes::of_put(first, half_empty, self.is_half_empty(&state)),
+        };
+        Queued { put: outcome, wakes }
+    }
+
+    /// Whether at most half waits of what may.
+    fn is_half_empty(&self, state: &State) -> bool {
+        state.deliveries.frames() * 2 <= self.bound_events && state.deliveries.bytes() * 2 <= self.bound_bytes
     }
 
     /// Whether one more of `size` bytes is more than `times` the bounds. A single one always passes.
@@ -223,9 +254,7 @@ impl Outbox {
             {
                 let mut state = self.lock();
                 let batch = state.take_batch()?;
-                if state.deliveries.frames() * 2 <= self.bound_events
-                    && state.deliveries.bytes() * 2 <= self.bound_bytes
-                {
+                if self.is_half_empty(&state) {
                     state.permits.clear();
                 }
                 if batch.is_some() || (state.finished && state.goodbye.is_none()) {
@@ -376,14 +405,27 @@ mod tests {
 
     #[test]
     fn what_waits_already_wakes_nobody_again() {
-        let outbox = Outbox::new(SlowSubscriber::PushBack, 2, usize::MAX);
+        let outbox = Outbox::new(SlowSubscriber::PushBack, 4, usize::MAX);
         let wakes = |sequence| outbox.deliver(&delivery(sequence)).wakes;
-        assert!(!wakes(1), "whoever has no credit hears of that");
+        assert_eq!(wakes(1), Wakes::Nobody, "whoever has no credit hears of that");
         outbox.add_credit(3);
         assert_eq!(sequences(&sent(&outbox)), [1]);
-        assert_eq!([2, 3].map(wakes), [true, false]);
+        assert_eq!([2, 3].map(wakes), [Wakes::WithBatch, Wakes::Nobody]);
         assert_eq!(sequences(&sent(&outbox)), [2, 3]);
-        assert!(!wakes(4), "the credit is used up");
+        assert_eq!(wakes(4), Wakes::Nobody, "the credit is used up");
+    }
+
+    #[test]
+    fn who_has_more_than_half_of_what_may_wait_is_woken_at_once() {
+        let waking = |bound_events, bound_bytes| {
+            let outbox = Outbox::new(SlowSubscriber::DropNewest, bound_events, bound_bytes);
+            outbox.add_credit(9);
+            [1, 2, 3, 4, 5].map(|sequence| outbox.deliver(&delivery(sequence)).wakes)
+        };
+        use Wakes::{AtOnce, Nobody, WithBatch};
+        assert_eq!(waking(4, usize::MAX), [WithBatch, Nobody, AtOnce, Nobody, Nobody]);
+        assert_eq!(waking(100, 400), [WithBatch, AtOnce, Nobody, Nobody, Nobody], "of over 100 bytes each");
+        assert_eq!(waking(1, usize::MAX), [AtOnce, Nobody, Nobody, Nobody, Nobody]);
     }
 
     #[test]
@@ -436,7 +478,7 @@ mod tests {
         let (outbox, _) = filled(SlowSubscriber::DropNewest);
         outbox.add_credit(1);
         outbox.finish(Goodbye::ShuttingDown);
-        assert_eq!(outbox.deliver(&delivery(9)), Queued { put: Put::Done, wakes: false });
+        assert_eq!(outbox.deliver(&delivery(9)), Queued { put: Put::Done, wakes: Wakes::Nobody });
         let frames = sent(&outbox);
         assert_eq!(sequences(&frames), [1, 0]);
         assert_eq!(frames[1], ServerFrame::Goodbye(Goodbye::ShuttingDown));
