@@ -7,15 +7,16 @@ use rand::RngExt;
 impl Draft {
     /// One of the rhythms; where there are to be no faults, one without.
     pub(super) fn rhythm(&mut self) {
-        let kinds = if self.storminess > 0 { 8 } else { 2 };
+        let kinds = if self.storminess > 0 { 9 } else { 3 };
         match self.random.random_range(0..kinds) {
             0 => self.burst(),
             1 => self.dials_from_both_ends(),
-            2 => self.scope_that_blinks(),
-            3 => self.edge_of_grace(),
-            4 => self.words_of_a_former_life(),
-            5 => self.failover(),
-            6 => self.start_with_a_cut(),
+            2 => self.scope_in_haste(),
+            3 => self.scope_that_blinks(),
+            4 => self.edge_of_grace(),
+            5 => self.words_of_a_former_life(),
+            6 => self.failover(),
+            7 => self.start_with_a_cut(),
             _ => self.gone(),
         }
     }
@@ -85,6 +86,27 @@ impl Draft {
         self.steps.push(Step::DialAgain { link });
         self.steps.push(Step::DialAgain { link: [to, from] });
         self.publish_some(6, 10);
+    }
+
+    /// The clients of a broker come back when its scope has been given up; they advertise and publish one right after the other, so
+    /// that what others have been told of the scope is behind.
+    fn scope_in_haste(&mut self) {
+        let Some(broker) = self.populated(false) else { return };
+        let own = self.clients_of(&broker);
+        self.steps.extend(own.iter().map(|client| Step::Disconnect { client: client.clone() }));
+        self.wait(self.narrowing_ms + 100);
+        self.steps.extend(own.iter().map(|client| Step::Connect { client: client.clone() }));
+        for _ in 0..self.random.random_range(6..12) {
+            let Some(client) = self.one(&own) else { return };
+            if self.random.random_bool(0.5) {
+                let name = NAMES[self.random.random_range(0..NAMES.len())].to_owned();
+                let filter = Some(self.traffic.filter().to_string());
+                self.steps.push(Step::Advertise { client: client.clone(), name, filter });
+            }
+            self.publish(client);
+            let ms = self.random.random_range(0..=12);
+            self.wait(ms);
+        }
     }
 
     /// All clients of a broker go; when its scope is given up for that, they come back, and others change what they want
