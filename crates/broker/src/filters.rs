@@ -1,6 +1,6 @@
 //! Where the filters of other brokers stand, and which brokers an event matches.
 
-use crate::received::{Changes, FilterSet, Numbered};
+use crate::received::{Changes, Numbered, Step};
 use crate::{AnnouncedFilter, BrokerId};
 use enroute_filter::{Event, Filter};
 use enroute_matcher::{Enindex, Owner, Scratch};
@@ -66,7 +66,7 @@ impl RemoteFilters for OwnFilters {
         removed: Vec<AnnouncedFilter>,
     ) -> Changes {
         let set = self.sets.entry(origin).or_default();
-        let changes = set.with_ids(&mut self.last_id).change(whole, added, removed);
+        let changes = set.change(Step { whole, added, removed }, &mut self.last_id);
         for (filter, id) in &changes.added {
             self.matcher.insert(*id, Owner(origin.0), &Filter::from(filter.or_always()));
         }

@@ -72,7 +72,7 @@ impl Broker {
         if self.scope.is_forgotten(interest.scope_version) {
             return;
         }
-        let step = interest.version;
+        let Interest { version: step, scope_version, digest, .. } = interest;
         // What stands for too much to be told is one filter itself.
         let limit = self.config.leaf_table.max(1) as usize;
         let Some(Others { interest: received, filters, last_id, matcher, .. }) =
@@ -80,22 +80,24 @@ impl Broker {
         else {
             return;
         };
-        let changes = match received.take(interest, limit, &mut filters.with_ids(last_id)) {
+        let right = match received.take(interest, limit, filters.len(), |filter| filters.contains(filter)) {
             Taken::Part => return,
-            Taken::Step(changes) => Some(changes),
-            Taken::TooMany => None,
+            Taken::TooMany => false,
+            Taken::Step(changed) => {
+                let changes = filters.change(changed, last_id);
+                received.applied(scope_version, digest, &changes);
+                let right = received.right;
+                // What is held stays for the next parent, be it right or not: all that goes by it must go by the same.
+                for (filter, id) in &changes.added {
+                    matcher.insert(*id, Owner(0), &Filter::from(filter.or_always()));
+                }
+                for (_, id) in &changes.removed {
+                    matcher.remove(*id);
+                }
+                self.beyond_interest_changed(&changes, out);
+                right
+            }
         };
-        let right = received.right;
-        // What is held stays for the next parent, be it right or not: all that goes by it must go by the same.
-        if let Some(changes) = changes {
-            for (filter, id) in &changes.added {
-                matcher.insert(*id, Owner(0), &Filter::from(filter.or_always()));
-            }
-            for (_, id) in &changes.removed {
-                matcher.remove(*id);
-            }
-            self.beyond_interest_changed(&changes, out);
-        }
         if !right {
             let what = "an interest that does not come out right, or is more than this leaf can hold";
             return self.close(link, CloseReason::Violation(what.into()), out);

@@ -267,19 +267,21 @@ impl Broker {
     }
 
     fn on_leaf_interest(&mut self, link: LinkId, interest: Interest, out: &mut Vec<Output>) {
-        let (step, limit) = (interest.version, self.config.filters_per_broker);
-        let Some(leaf) = self.leaves.get_mut(link) else { return };
-        let changes = match leaf.interest.take(interest, limit, &mut leaf.filters.with_ids(self.clients.last_id())) {
+        let Interest { version: step, scope_version, digest, .. } = interest;
+        let limit = self.config.filters_per_broker;
+        let Some(Leaf { interest: received, filters, .. }) = self.leaves.get_mut(link) else { return };
+        let changes = match received.take(interest, limit, filters.len(), |filter| filters.contains(filter)) {
             Taken::Part => return,
             Taken::TooMany => {
                 let what = format!("an interest of more than {limit} filters");
                 return self.close(link, CloseReason::Violation(what), out);
             }
-            Taken::Step(changes) => changes,
+            Taken::Step(changed) => filters.change(changed, self.clients.last_id()),
         };
+        received.applied(scope_version, digest, &changes);
         let added = read_all(&changes.added);
         let readable = added.len() == changes.added.len();
-        let good = readable && leaf.interest.right && self.waits.asked_by_leaf(link) < MOST_STEPS;
+        let good = readable && received.right && self.waits.asked_by_leaf(link) < MOST_STEPS;
         self.change_leaf_interest(link, added, read_all(&changes.removed), out);
         if !good {
             let what = "an interest that cannot be read, does not come out right, or is told without waiting";

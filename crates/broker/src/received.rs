@@ -4,7 +4,7 @@ use crate::{AnnouncedFilter, Digest, Interest};
 use enroute_matcher::SubscriptionId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one broker has told, but for the filters themselves, which stand in a [`FilterSet`].
+/// What one broker has told, but for the filters themselves: whoever holds these applies the steps, and says so.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     /// The sequence of the scope that the set answers.
@@ -13,26 +13,15 @@ pub(crate) struct Received {
     pub(crate) right: bool,
     digest: Digest,
     /// The parts of a step whose last part has not come: most of the time there are none.
-    staged: Option<Box<Staged>>,
+    staged: Option<Box<Step>>,
 }
 
-/// Parts of a step.
+/// A step, or its parts so far: what is added, then removed; of a `whole`, all goes that is not added.
 #[derive(Debug, Default)]
-struct Staged {
-    added: Vec<AnnouncedFilter>,
-    removed: Vec<AnnouncedFilter>,
-}
-
-/// The filters that one broker has told.
-pub(crate) trait FilterSet {
-    /// How many there are.
-    fn len(&self) -> usize;
-
-    /// Whether a filter is in the set.
-    fn contains(&self, filter: &AnnouncedFilter) -> bool;
-
-    /// Adds what is not there, then removes what is; of a `whole`, all goes that is not added.
-    fn change(&mut self, whole: bool, added: Vec<AnnouncedFilter>, removed: Vec<AnnouncedFilter>) -> Changes;
+pub(crate) struct Step {
+    pub(crate) whole: bool,
+    pub(crate) added: Vec<AnnouncedFilter>,
+    pub(crate) removed: Vec<AnnouncedFilter>,
 }
 
 /// What became of a message.
@@ -40,9 +29,9 @@ pub(crate) trait FilterSet {
 pub(crate) enum Taken {
     /// It is a part of a step that has not ended.
     Part,
-    /// A step is complete; whether the set is right now, [`Received::right`] says.
-    Step(Changes),
-    /// There would be more filters than allowed: the set is as it was, and cannot be used any more.
+    /// A step is complete, and is to be applied.
+    Step(Step),
+    /// There would be more filters than allowed: the set cannot be used any more.
     TooMany,
 }
 
@@ -58,14 +47,10 @@ pub struct Changes {
 impl Received {
     /// Of a set that is taken for right, whatever its origin says: it was empty and has been changed like this.
     pub(crate) fn taken_for(scope_version: u64, changes: &Changes) -> Received {
-        let mut received = Received { scope_version, right: true, ..Received::default() };
-        received.reckon(changes);
+        let mut received = Received::default();
+        received.applied(scope_version, Digest::default(), changes);
+        received.right = true;
         received
-    }
-
-    fn reckon(&mut self, changes: &Changes) {
-        self.digest = changes.added.iter().fold(self.digest, |digest, (filter, _)| digest.with(filter));
-        self.digest = changes.removed.iter().fold(self.digest, |digest, (filter, _)| digest.without(filter));
     }
 
     /// Forgets the parts of a step whose other parts will not come.
@@ -73,8 +58,15 @@ impl Received {
         self.staged = None;
     }
 
-    /// Takes in a message, and changes the set with the last one of a step.
-    pub(crate) fn take(&mut self, interest: Interest, limit: usize, set: &mut impl FilterSet) -> Taken {
+    /// Takes in a message; with the last one of a step, that is to be applied to the set, which has `len` filters. After that
+    /// [`Received::applied`] must follow.
+    pub(crate) fn take(
+        &mut self,
+        interest: Interest,
+        limit: usize,
+        len: usize,
+        contains: impl Fn(&AnnouncedFilter) -> bool,
+    ) -> Taken {
         let mut staged = self.staged.take().unwrap_or_default();
         staged.added.extend(interest.added);
         staged.removed.extend(interest.removed);
@@ -87,27 +79,33 @@ impl Received {
             self.staged = Some(staged);
             return Taken::Part;
         }
-        let Staged { added, removed } = *staged;
-        if len_after(set, interest.whole, &added, &removed) > limit {
+        let step = Step { whole: interest.whole, ..*staged };
+        if step.len_after(len, contains) > limit {
             self.right = false;
             return Taken::TooMany;
         }
-        let changes = set.change(interest.whole, added, removed);
-        self.reckon(&changes);
-        self.scope_version = interest.scope_version;
-        self.right = self.digest == interest.digest;
-        Taken::Step(changes)
+        Taken::Step(step)
+    }
+
+    /// A step has been applied, with these changes; its digest says whether the set is right now.
+    pub(crate) fn applied(&mut self, scope_version: u64, digest: Digest, changes: &Changes) {
+        self.digest = changes.added.iter().fold(self.digest, |digest, (filter, _)| digest.with(filter));
+        self.digest = changes.removed.iter().fold(self.digest, |digest, (filter, _)| digest.without(filter));
+        self.scope_version = scope_version;
+        self.right = self.digest == digest;
     }
 }
 
-/// How many filters there would be after a step, or more: what is added may be here already, or come twice. What is removed
-/// counts if it is here, once.
-fn len_after(set: &impl FilterSet, whole: bool, added: &[AnnouncedFilter], removed: &[AnnouncedFilter]) -> usize {
-    if whole {
-        return added.len();
+impl Step {
+    /// How many filters there would be after it, or more: what is added may be here already, or come twice. What is removed
+    /// counts if it is here, once.
+    fn len_after(&self, len: usize, contains: impl Fn(&AnnouncedFilter) -> bool) -> usize {
+        if self.whole {
+            return self.added.len();
+        }
+        let gone: BTreeSet<&AnnouncedFilter> = self.removed.iter().filter(|filter| contains(filter)).collect();
+        len + self.added.len() - gone.len()
     }
-    let gone: BTreeSet<&AnnouncedFilter> = removed.iter().filter(|filter| set.contains(filter)).collect();
-    set.len() + added.len() - gone.len()
 }
 
 /// Filters with the ids that they are known by here.
@@ -130,9 +128,22 @@ impl Numbered {
         self.0.iter().map(|(filter, &id)| (filter, id))
     }
 
-    /// As a set whose new filters get ids from `last_id` on.
-    pub(crate) fn with_ids<'a>(&'a mut self, last_id: &'a mut u64) -> Numbering<'a> {
-        Numbering { filters: self, last_id }
+    /// Applies a step; new filters get ids from `last_id` on.
+    pub(crate) fn change(&mut self, step: Step, last_id: &mut u64) -> Changes {
+        let gone = if step.whole {
+            let kept: BTreeSet<&AnnouncedFilter> = step.added.iter().collect();
+            self.0.keys().filter(|filter| !kept.contains(filter)).cloned().collect()
+        } else {
+            step.removed
+        };
+        let mut changes = Changes::default();
+        for filter in step.added {
+            changes.added.extend(self.add(&filter, last_id).map(|id| (filter, id)));
+        }
+        for filter in gone {
+            changes.removed.extend(self.remove(&filter).map(|id| (filter, id)));
+        }
+        changes
     }
 
     /// Adds a filter, and gives its id if it is new.
@@ -147,39 +158,6 @@ impl Numbered {
 
     fn remove(&mut self, filter: &AnnouncedFilter) -> Option<SubscriptionId> {
         self.0.remove(filter)
-    }
-}
-
-/// See [`Numbered::with_ids`].
-pub(crate) struct Numbering<'a> {
-    filters: &'a mut Numbered,
-    last_id: &'a mut u64,
-}
-
-impl FilterSet for Numbering<'_> {
-    fn len(&self) -> usize {
-        self.filters.len()
-    }
-
-    fn contains(&self, filter: &AnnouncedFilter) -> bool {
-        self.filters.contains(filter)
-    }
-
-    fn change(&mut self, whole: bool, added: Vec<AnnouncedFilter>, removed: Vec<AnnouncedFilter>) -> Changes {
-        let gone = if whole {
-            let kept: BTreeSet<&AnnouncedFilter> = added.iter().collect();
-            self.filters.0.keys().filter(|filter| !kept.contains(filter)).cloned().collect()
-        } else {
-            removed
-        };
-        let mut changes = Changes::default();
-        for filter in added {
-            changes.added.extend(self.filters.add(&filter, self.last_id).map(|id| (filter, id)));
-        }
-        for filter in gone {
-            changes.removed.extend(self.filters.remove(&filter).map(|id| (filter, id)));
-        }
-        changes
     }
 }
 
@@ -200,8 +178,11 @@ mod tests {
     fn a_step_may_replace_everything_and_what_is_not_there_makes_no_room() {
         let (mut received, mut filters, mut last_id) = (Received::default(), Numbered::default(), 0);
         let mut take = |interest| {
-            let taken = received.take(interest, 2, &mut filters.with_ids(&mut last_id));
-            matches!(taken, Taken::Step(_)).then(|| filters.len())
+            let Taken::Step(step) = received.take(interest, 2, filters.len(), |it| filters.contains(it)) else {
+                return None;
+            };
+            filters.change(step, &mut last_id);
+            Some(filters.len())
         };
         assert_eq!(take(step(&["a", "b"], &[])), Some(2));
         assert_eq!(take(step(&["c", "d"], &["a", "b"])), Some(2));

@@ -2,7 +2,7 @@
 
 use crate::broker::Broker;
 use crate::filters::RemoteFilters;
-use crate::received::{Changes, FilterSet, Received, Taken};
+use crate::received::{Changes, Received, Taken};
 use crate::timers::Timer;
 use crate::{AnnouncedFilter, BrokerId, Interest, Notice, Output, Payload};
 use enroute_filter::{Conjunction, Event};
@@ -87,31 +87,6 @@ impl RemoteInterest {
         self.tables.clear();
         self.filters.clear();
     }
-
-    fn apply(&mut self, from: BrokerId, interest: Interest, limit: usize) -> Taken {
-        let mut set = SetOf { origin: from, filters: &mut *self.filters };
-        self.tables.entry(from).or_default().interest.take(interest, limit, &mut set)
-    }
-}
-
-/// The filters of one origin.
-struct SetOf<'a> {
-    origin: BrokerId,
-    filters: &'a mut dyn RemoteFilters,
-}
-
-impl FilterSet for SetOf<'_> {
-    fn len(&self) -> usize {
-        self.filters.count(self.origin)
-    }
-
-    fn contains(&self, filter: &AnnouncedFilter) -> bool {
-        self.filters.contains(self.origin, filter)
-    }
-
-    fn change(&mut self, whole: bool, added: Vec<AnnouncedFilter>, removed: Vec<AnnouncedFilter>) -> Changes {
-        self.filters.change(self.origin, whole, added, removed)
-    }
 }
 
 impl Broker {
@@ -121,15 +96,20 @@ impl Broker {
         if self.scope.is_nobody() || self.scope.is_forgotten(interest.scope_version) {
             return;
         }
-        let (version, scope_version, whole) = (interest.version, interest.scope_version, interest.whole);
-        match self.remote.apply(from, interest, self.config.filters_per_broker) {
+        let Interest { version, scope_version, whole, digest, .. } = interest;
+        let limit = self.config.filters_per_broker;
+        let RemoteInterest { tables, filters } = &mut self.remote;
+        let received = &mut tables.entry(from).or_default().interest;
+        match received.take(interest, limit, filters.count(from), |filter| filters.contains(from, filter)) {
             Taken::Part => return,
-            Taken::Step(changes) => {
+            Taken::Step(step) => {
+                let changes = filters.change(from, step.whole, step.added, step.removed);
+                received.applied(scope_version, digest, &changes);
                 self.beyond_interest_changed(&changes, out);
                 self.check_digest(from, version, scope_version, whole, out);
             }
             Taken::TooMany => {
-                let what = format!("an interest of more than {} filters", self.config.filters_per_broker);
+                let what = format!("an interest of more than {limit} filters");
                 out.push(Output::Notice(Notice::Unreadable { broker: from, what }));
                 self.take_for_everything(from, scope_version, out);
             }
