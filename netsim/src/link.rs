@@ -90,6 +90,21 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
+    /// A link of the core, whole and without rules; its delay and its costs are drawn.
+    pub(crate) fn new(link: &LinkSettings, random: &mut Random, hosts: [usize; 2], dials: [bool; 2]) -> Edge {
+        let edge = Edge {
+            hosts,
+            delay: draw(random, link.delay_us),
+            costs: [0, 1].map(|_| draw(random, link.cost.map(u64::from)).clamp(1, u32::MAX.into()) as u32),
+            uplink: false,
+            dials,
+            cut: false,
+            counted: false,
+            rules: Rules::default(),
+        };
+        crate::probe::measured(link.measured, edge)
+    }
+
     /// A dial of a broker to itself.
     pub(crate) fn is_loop(&self) -> bool {
         self.hosts[0] == self.hosts[1]

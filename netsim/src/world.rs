@@ -6,7 +6,7 @@
 use crate::client::{Answer, Client, Ticket};
 use crate::echo::Echoes;
 use crate::leaf::Uplinks;
-use crate::link::{Channel, Connection, Edge, LinkSettings, Standing, draw};
+use crate::link::{Channel, Connection, Dial, Edge, LinkSettings, Standing, draw};
 use crate::oracle::{Oracle, Truth};
 use crate::paths::{Graph, Paths};
 use crate::rules::Flap;
@@ -201,14 +201,14 @@ pub enum Unsettled {
     },
 }
 
-impl World {
-    /// Builds the brokers, all down; see [`World::start_all`].
-    pub fn new(settings: Settings) -> World {
-        let mut random = seeded(settings.seed, "world");
-        let host = |(place, name): (usize, &String)| Host {
-            name: name.as_str().into(),
-            peer_id: settings.brokers[settings.clones.get(&place).copied().unwrap_or(place)].as_str().into(),
-            id: BrokerId::of_peer(&settings.brokers[settings.clones.get(&place).copied().unwrap_or(place)]),
+impl Host {
+    /// The machine of the broker with a place in the settings, not started yet.
+    fn new(settings: &Settings, place: usize) -> Host {
+        let known_as = &settings.brokers[*settings.clones.get(&place).unwrap_or(&place)];
+        Host {
+            name: settings.brokers[place].as_str().into(),
+            peer_id: known_as.as_str().into(),
+            id: BrokerId::of_peer(known_as),
             core: None,
             life: 0,
             incarnation: 0,
@@ -219,31 +219,33 @@ impl World {
             waiting: BTreeSet::new(),
             written_off: 0,
             wake: None,
-        };
-        let mut hosts: Vec<Host> = settings.brokers.iter().enumerate().map(host).collect();
-        let link = &settings.link;
-        let both = link.dial == crate::link::Dial::Both;
-        let mut edge = |hosts: [usize; 2], dials: [bool; 2]| Edge {
-            hosts,
-            delay: draw(&mut random, link.delay_us),
-            costs: [0, 1].map(|_| draw(&mut random, link.cost.map(u64::from)).clamp(1, u32::MAX.into()) as u32),
-            uplink: false,
-            dials,
-            cut: false,
-            counted: false,
-            rules: crate::rules::Rules::default(),
-        };
-        let mut edge = |hosts, dials| crate::probe::measured(link.measured, edge(hosts, dials));
-        let mut edges: Vec<Edge> = settings.links.iter().map(|&hosts| edge(hosts, [true, both])).collect();
-        for (&leaf, uplinks) in &settings.uplinks {
-            for &uplink in uplinks {
-                hosts[leaf].uplinks.edges.push(edges.len());
-                edges.push(Edge { uplink: true, ..edge([leaf, uplink], [true, false]) });
-            }
         }
-        if link.self_dials {
-            let core = (0..hosts.len()).filter(|host| !settings.uplinks.contains_key(host));
-            edges.extend(core.map(|host| edge([host, host], [true, false])));
+    }
+}
+
+/// The links of the core, then those of leaves to their uplinks, then dials of brokers to themselves.
+fn edges(settings: &Settings, random: &mut Random) -> Vec<Edge> {
+    let Settings { brokers, links, uplinks, link, .. } = settings;
+    let mut edge = |hosts, dials| Edge::new(link, random, hosts, dials);
+    let mut edges: Vec<Edge> = links.iter().map(|&hosts| edge(hosts, [true, link.dial == Dial::Both])).collect();
+    for (&leaf, uplinks) in uplinks {
+        edges.extend(uplinks.iter().map(|&uplink| Edge { uplink: true, ..edge([leaf, uplink], [true, false]) }));
+    }
+    if link.self_dials {
+        let core = (0..brokers.len()).filter(|host| !uplinks.contains_key(host));
+        edges.extend(core.map(|host| edge([host, host], [true, false])));
+    }
+    edges
+}
+
+impl World {
+    /// Builds the brokers, all down; see [`World::start_all`].
+    pub fn new(settings: Settings) -> World {
+        let mut random = seeded(settings.seed, "world");
+        let mut hosts: Vec<Host> = (0..settings.brokers.len()).map(|place| Host::new(&settings, place)).collect();
+        let edges = edges(&settings, &mut random);
+        for (place, edge) in edges.iter().enumerate().filter(|(_, edge)| edge.uplink) {
+            hosts[edge.hosts[0]].uplinks.edges.push(place);
         }
         World {
             tally: Tally { links: vec![LinkTally::default(); edges.len()], ..Tally::default() },

@@ -34,8 +34,7 @@ pub fn schedule(seed: u64, brokers: usize) -> Result<Scenario, ScenarioError> {
     let links = link_settings(&mut random);
     let leaves = if random.random_bool(0.5) { random.random_range(0..=brokers / 3) } else { 0 };
     let (topology, leaf_plans) = network(brokers, leaves, &mut random)?;
-    let mut draft = Draft::new(seed, random, &topology, &leaf_plans);
-    draft.detection_ms = links.detection_us[1].div_ceil(1_000);
+    let mut draft = Draft::new(seed, random, &topology, &leaf_plans, links.detection_us[1].div_ceil(1_000));
     let clients = draft.clients();
     let steps = draft.steps();
     Ok(Scenario {
@@ -112,7 +111,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    fn new(seed: u64, mut random: Random, topology: &Topology, leaves: &[LeafPlan]) -> Draft {
+    fn new(seed: u64, mut random: Random, topology: &Topology, leaves: &[LeafPlan], detection_ms: u64) -> Draft {
         let mut links = topology.links.clone();
         for leaf in leaves {
             links.extend(leaf.uplinks.iter().map(|uplink| [leaf.name.clone(), uplink.clone()]));
@@ -125,7 +124,7 @@ impl Draft {
         Draft {
             grace_ms,
             narrowing_ms,
-            detection_ms: 0,
+            detection_ms,
             traffic: Traffic::new(seeded(seed, "explored traffic")),
             core: topology.names.len(),
             brokers,
