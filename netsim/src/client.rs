@@ -170,6 +170,9 @@ impl World {
     fn end_session(&mut self, client: usize) -> Option<ClientId> {
         let session = self.clients[client].session.take()?;
         self.sessions.remove(&session);
+        if let Some(workload) = &mut self.workload {
+            workload.disconnected(client, &self.clients[client]);
+        }
         // What it has published goes out all the same, when the view is complete.
         let publication = |answer: &Answer| matches!(answer, Answer::Publication { .. });
         self.open.retain(|ticket, answer| ticket.client != session || publication(answer));
@@ -183,9 +186,6 @@ impl World {
         self.clients[client].away = true;
         self.disturb();
         if let Some(session) = self.end_session(client) {
-            if let Some(workload) = &mut self.workload {
-                workload.disconnected(client, &self.clients[client]);
-            }
             self.give(self.clients[client].host, Input::ClientDisconnected { client: session });
         }
     }
@@ -282,6 +282,7 @@ impl World {
         let advertised = &self.clients[client].advertisements;
         let allowed = advertised.is_empty() || advertised.values().any(|filter| filter.matches(&event));
         if allowed {
+            self.note_links();
             self.note(|| Asked::Publish { client, event: event.clone() });
         }
         self.open.insert(ticket, Answer::Publication { number, host, allowed });
@@ -289,7 +290,7 @@ impl World {
         Some(ticket)
     }
 
-    fn note(&mut self, asked: impl FnOnce() -> Asked) {
+    pub(crate) fn note(&mut self, asked: impl FnOnce() -> Asked) {
         if let Some(workload) = &mut self.workload {
             workload.asked.push(asked());
         }

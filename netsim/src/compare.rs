@@ -1,25 +1,21 @@
 //! The same workload under three schemes: flooding, one shared tree with covering hop by hop, and the brokers' own.
 //!
-//! A scenario runs as always, but without its faults; what its clients ask is then done once more by the other schemes,
-//! over the links that were up at the end.
+//! A scenario runs as always; what its clients ask is then done once more by the other schemes, over the same links, with the
+//! same faults, found at the same times. What the network does before it has first settled, they do over the links of then.
 
 mod meter;
+mod replay;
 mod siena;
 
-use crate::paths::Graph;
-use crate::report::table;
+use crate::report::{Settle, table};
 use crate::run::Run;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::step::Step;
-use crate::workload::{Asked, Trip, Workload};
-use enroute_broker::{BrokerId, EventFrame, EventId};
-use enroute_filter::{Event, Filter};
+use crate::workload::{Asked, Workload};
 use meter::Meter;
+use replay::Replay;
 use serde::Serialize;
-use siena::Siena;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 /// The schemes side by side.
 #[derive(Clone, Debug, Serialize)]
@@ -30,7 +26,7 @@ pub struct Comparison {
     pub seed: u64,
     /// How many there are.
     pub brokers: usize,
-    /// How many were up at the end.
+    /// How many were up when the network had first settled.
     pub links: usize,
     /// Events published.
     pub events: usize,
@@ -47,140 +43,74 @@ pub struct Scheme {
     pub name: &'static str,
     /// Events handed to clients.
     pub deliveries: u64,
-    /// Times that an event went over a link.
+    /// Times that an event came over a link; what went down with one is not among them.
     pub crossings: u64,
     /// Their bytes, as frames.
     pub event_bytes: u64,
-    /// Of these, bytes on links that led to nobody who wanted the event.
+    /// Of these, bytes on links that led to nobody who wanted the event and got it.
     pub useless_bytes: u64,
-    /// Mean over all events and brokers that wanted them: the cost of the path taken, by that of the shortest.
+    /// Mean over all events and brokers that wanted and got them: the cost of the path taken, by that of the shortest while
+    /// all links were whole.
     pub stretch: f64,
     /// Bytes of control messages, as frames. Of the brokers' own this is all there is, of the tree only what covering tells.
     pub control_bytes: u64,
     /// Events on the link that carried most.
     pub busiest: u64,
+    /// What was lost, for each time that the network settled.
+    pub losses: Vec<Loss>,
 }
 
-/// Runs a scenario without its faults, and its workload under the other schemes.
+/// What was lost until a step in which the network settled, since the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// The place of the step, from 0.
+    pub step: usize,
+    /// Events that clients had to get: with the brokers' own scheme not before their subscriptions are in force.
+    pub expected: u64,
+    /// Of these, those that they did not get because of a fault.
+    pub lost: u64,
+}
+
+/// Runs a scenario, and its workload under the other schemes.
 ///
 /// # Errors
 /// What is wrong with the scenario.
-pub fn compare(mut scenario: Scenario, seed: u64) -> Result<Comparison, ScenarioError> {
-    scenario.steps.retain(|step| !step.is_fault());
-    for step in &mut scenario.steps {
-        if let Step::Chaos(chaos) = step {
-            (chaos.cut, chaos.heal, chaos.crash, chaos.restart) = (0, 0, 0, 0);
-        }
-    }
+pub fn compare(scenario: Scenario, seed: u64) -> Result<Comparison, ScenarioError> {
     let mut run = Run::new(scenario, seed)?;
     run.world_mut().record_workload();
     let (report, world) = run.run_and_keep()?;
-    let Workload { asked, trips } = world.take_workload();
-    let (graph, homes) = (world.whole_graph(), world.homes());
-    let mut flooding = Meter::new(&graph);
-    let mut tree = Meter::new(&graph);
+    let Workload { asked, trips, .. } = world.take_workload();
+    let first = asked.iter().find_map(|asked| match asked {
+        Asked::Links(links) => Some(links.graph.clone()),
+        Asked::Subscribe { .. } | Asked::Unsubscribe { .. } | Asked::Publish { .. } | Asked::Settled { .. } => None,
+    });
+    let (graph, homes) = (first.unwrap_or_else(|| world.whole_graph()), world.homes());
     let mut own = Meter::new(&graph);
     trips.values().for_each(|trip| own.take(trip));
-    let mut siena = Siena::new(&graph);
-    let mut subscriptions = Subscriptions::default();
-    let mut events = 0;
-    for asked in asked {
-        match asked {
-            Asked::Subscribe { client, name, filter } => {
-                let before = subscriptions.0.insert((client, name), (homes[client], filter.clone()));
-                siena.replace(homes[client], Some(&filter), before.as_ref().map(|(_, filter)| filter));
-            }
-            Asked::Unsubscribe { client, name } => {
-                if let Some((home, filter)) = subscriptions.0.remove(&(client, name)) {
-                    siena.replace(home, None, Some(&filter));
-                }
-            }
-            Asked::Publish { client, event } => {
-                events += 1;
-                let (wanted, bytes) = (subscriptions.wanted(&event), plain_frame(&event));
-                flooding.take(&flood(&graph, homes[client], &wanted, bytes));
-                tree.take(&siena.publish(homes[client], &event, &wanted, bytes));
-            }
-        }
-    }
+    let mut replay = Replay::new(&homes, &graph);
+    asked.into_iter().for_each(|asked| replay.take(asked));
+    let tree_bytes = replay.control_bytes();
     let control = report.control.values().map(|count| count.bytes).sum();
+    let losses = report.settles.iter().map(|&Settle { step, expected, lost, .. }| Loss { step, expected, lost });
     Ok(Comparison {
         name: report.name,
         seed,
         brokers: report.brokers,
         links: graph.neighbours.iter().map(BTreeMap::len).sum::<usize>() / 2,
-        events,
+        events: replay.events,
         schemes: [
-            flooding.scheme("flooding", 0),
-            tree.scheme("one shared tree, covering", siena.control_bytes()),
-            own.scheme("enroute", control),
+            replay.flooding.scheme("flooding", 0),
+            replay.tree.scheme("one shared tree, covering", tree_bytes),
+            Scheme { losses: losses.collect(), ..own.scheme("enroute", control) },
         ],
         complaints: report.complaints,
     })
 }
 
-/// All subscriptions that stand, by client and name, each with its broker.
-#[derive(Default)]
-struct Subscriptions(BTreeMap<(usize, Arc<str>), (usize, Filter)>);
-
-impl Subscriptions {
-    /// The brokers with clients that want an event, and how many of these each has.
-    fn wanted(&self, event: &Event) -> BTreeMap<usize, u64> {
-        let mut wanted = BTreeMap::new();
-        let mut last = None;
-        for ((client, _), (home, filter)) in &self.0 {
-            if last != Some(*client) && filter.matches(event) {
-                last = Some(*client);
-                *wanted.entry(*home).or_default() += 1;
-            }
-        }
-        wanted
-    }
-}
-
-/// The bytes of an event in a frame that names one destination: what a scheme without destinations would send at least.
-fn plain_frame(event: &Event) -> u64 {
-    let id = EventId { origin: BrokerId(u64::MAX), incarnation: 1 << 40, sequence: 1 << 20 };
-    let frame = EventFrame {
-        id,
-        hop_limit: 16,
-        destinations: std::iter::once(BrokerId(u64::MAX)).collect(),
-        event: event.as_bytes().clone(),
-    };
-    enroute_wire::event_frame_size(&frame) as u64
-}
-
-/// Every broker sends an event that is new to it to all its neighbours but the one that it came from.
-fn flood(graph: &Graph, origin: usize, wanted: &BTreeMap<usize, u64>, bytes: u64) -> Trip {
-    let mut trip = Trip { origin, ..Trip::default() };
-    let mut reached = vec![false; graph.neighbours.len()];
-    reached[origin] = true;
-    let mut queue = std::collections::VecDeque::from([(origin, origin)]);
-    while let Some((broker, from)) = queue.pop_front() {
-        trip.arrive(broker, wanted);
-        for &to in graph.neighbours[broker].keys().filter(|&&to| to != from) {
-            trip.crossings.push(([broker, to], bytes));
-            if !std::mem::replace(&mut reached[to], true) {
-                queue.push_back((to, broker));
-            }
-        }
-    }
-    trip
-}
-
-impl Trip {
-    fn arrive(&mut self, at: usize, wanted: &BTreeMap<usize, u64>) {
-        if let Some(clients) = wanted.get(&at) {
-            self.homes.insert(at);
-            self.deliveries += clients;
-        }
-    }
-}
-
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { name, seed, brokers, links, events, .. } = self;
-        writeln!(f, "{name}: {brokers} brokers, {links} links, seed {seed}; {events} events, no faults\n")?;
+        writeln!(f, "{name}: {brokers} brokers, {links} links, seed {seed}; {events} events\n")?;
         let head = [
             "scheme",
             "deliveries",
@@ -207,7 +137,31 @@ impl fmt::Display for Comparison {
         };
         let lines: Vec<Vec<String>> = self.schemes.iter().map(cells).collect();
         table(f, &head, &lines)?;
+        self.write_losses(f)?;
         self.complaints.iter().try_for_each(|complaint| writeln!(f, "  wrong: {complaint}"))
+    }
+}
+
+impl Comparison {
+    /// A line for each time that the network settled and something had been lost.
+    fn write_losses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.schemes.each_ref().map(|scheme| &scheme.losses);
+        let settled = (0..columns[0].len()).map(|place| columns.map(|losses| losses[place]));
+        let share = |loss: &Loss| match loss.lost {
+            0 => "0".to_owned(),
+            lost => format!("{lost} of {} ({:.2} %)", loss.expected, 100.0 * lost as f64 / loss.expected as f64),
+        };
+        let cells = |losses: [Loss; 3]| {
+            let step = losses[0].step.to_string();
+            std::iter::once(step).chain(losses.iter().map(share)).collect::<Vec<String>>()
+        };
+        let lines: Vec<_> = settled.filter(|losses| losses.iter().any(|loss| loss.lost > 0)).map(cells).collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let head: Vec<&str> = std::iter::once("lost until step").chain(self.schemes.iter().map(|it| it.name)).collect();
+        writeln!(f)?;
+        table(f, &head, &lines)
     }
 }
 
@@ -240,5 +194,38 @@ mod tests {
         assert!(own.crossings < tree.crossings && tree.crossings < flooding.crossings, "{compared}");
         assert_eq!((own.useless_bytes, tree.useless_bytes), (0, 0), "{compared}");
         assert!(flooding.useless_bytes > 0 && own.stretch == 1.0 && tree.stretch > 1.0, "{compared}");
+    }
+    /// The ring b00 to b04: its tree from b00 lacks the link b02-b03. Of what b02 publishes, b01, b00, b04 and b03 get each a
+    /// copy over the tree in this order; the shortest ways are b01, b00 and b03, b04. A fault is found after 100 ms.
+    #[test]
+    fn what_is_lost_until_a_fault_is_found_comes_out_as_counted_by_hand() {
+        let mut text = "
+            topology = { shape = 'ring', brokers = 5 }
+            links = { delay_us = [10_000, 10_000], detection_us = [100_000, 100_000] }
+            client = [{ name = 'p', broker = 'b02' }"
+            .to_owned();
+        for broker in ["b00", "b01", "b03", "b04"] {
+            text += &format!(", {{ name = '{broker}', broker = '{broker}', subscribe = {{ all = 'a = 1' }} }}");
+        }
+        let publish = r#"{ do = 'publish', client = 'p', event = '{"a":1}', count = 5, gap_us = 19_000 }"#;
+        text += "]\nstep = [{ do = 'settle' }";
+        let near = "{ do = 'cut', link = ['b00', 'b01'] }";
+        let both = format!("{near}, {{ do = 'cut', link = ['b03', 'b04'] }}");
+        for fault in [near, &both, "{ do = 'crash', broker = 'b00' }"] {
+            text += &format!(", {fault}, {publish}, {{ do = 'settle' }}, {publish}, {{ do = 'settle' }}");
+            text += ", { do = 'heal-all' }, { do = 'restart-all' }, { do = 'settle' }";
+        }
+        text += "]";
+        let compared = compare(Scenario::parse(&text).expect("a scenario"), 3).expect("a good scenario");
+        assert_eq!(compared.complaints, [""; 0], "{compared}");
+        let [flooding, tree, own] = compared.schemes.each_ref().map(|scheme| {
+            let counted = scheme.losses.iter().map(|loss| [loss.lost, loss.expected]);
+            counted.filter(|&[_, expected]| expected > 0).collect::<Vec<_>>()
+        });
+        assert_eq!(flooding, [[0, 20], [0, 20], [10, 20], [10, 20], [0, 15], [0, 15]]);
+        assert_eq!(tree, [[15, 20], [0, 20], [15, 20], [10, 20], [10, 15], [0, 15]]);
+        // What the transport had not taken yet goes another way, if there is one.
+        assert!(own[0][0] <= 5 && own[0][1] == 20, "{compared}");
+        assert_eq!(own[1..], [[0, 20], [10, 20], [10, 20], [0, 15], [0, 15]]);
     }
 }

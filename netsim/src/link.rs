@@ -105,6 +105,11 @@ impl Edge {
         crate::probe::measured(link.measured, edge)
     }
 
+    /// What it costs: the larger of what its ends say.
+    pub(crate) fn cost(&self) -> u64 {
+        self.costs[0].max(self.costs[1]).into()
+    }
+
     /// A dial of a broker to itself.
     pub(crate) fn is_loop(&self) -> bool {
         self.hosts[0] == self.hosts[1]

@@ -41,7 +41,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
-    /// Run a scenario without its faults, and its workload under flooding and on one shared tree with covering hop by hop
+    /// Run a scenario, and its workload with the same faults under flooding and on one shared tree with covering hop by hop
     /// (SIENA's scheme) as well.
     Compare {
         /// The scenario, in TOML.

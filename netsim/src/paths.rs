@@ -53,7 +53,7 @@ fn root(parts: &[usize], mut broker: usize) -> usize {
 }
 
 /// The links that are up: for each broker its neighbours and what the link costs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Graph {
     pub(crate) neighbours: Vec<BTreeMap<usize, u64>>,
 }

@@ -96,9 +96,6 @@ impl World {
         tally.events[side] += 1;
         tally.event_bytes += bytes;
         let to = self.edges[edge].hosts[1 - side];
-        if let Some(workload) = &mut self.workload {
-            workload.crossed(frame.id, [host, to], bytes);
-        }
         if self.edges[edge].uplink {
             self.oracle.hop_sent([host, to], side == 0, &frame, self.now);
         } else {

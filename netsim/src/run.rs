@@ -230,6 +230,7 @@ impl Run {
         let bound = Duration::from_millis(within_ms.unwrap_or(60_000));
         match self.world.settle(QUIET, bound) {
             Ok(took) => {
+                self.world.note_settled(step);
                 let took_us = took.as_micros() as u64;
                 let before = self.settles.iter().fold(Settle::default(), |sum, settle| Settle {
                     control: sum.control.plus(settle.control),

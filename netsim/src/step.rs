@@ -230,16 +230,6 @@ impl Step {
         }
     }
 
-    /// Whether it is a fault, or the end of one.
-    pub(crate) fn is_fault(&self) -> bool {
-        match self {
-            Step::Crash { .. } | Step::Restart { .. } | Step::RestartAll | Step::Partition { .. } | Step::HealAll => {
-                true
-            }
-            _ => self.link().is_some(),
-        }
-    }
-
     /// The link that it is about.
     pub(crate) fn link(&self) -> Option<&[String; 2]> {
         match self {

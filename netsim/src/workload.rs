@@ -1,7 +1,11 @@
-//! What was asked of a network and what it did with each event, noted down while a scenario runs, for [`crate::compare`].
+//! What was asked of a network, over which links, and what it did with each event: noted down while a scenario runs, for
+//! [`crate::compare`].
 
 use crate::client::Client;
-use enroute_broker::EventId;
+use crate::link::Standing;
+use crate::paths::Graph;
+use crate::world::World;
+use enroute_broker::{EventFrame, EventId};
 use enroute_filter::{Event, Filter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,9 +13,46 @@ use std::sync::Arc;
 /// Something that was asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
-    Subscribe { client: usize, name: Arc<str>, filter: Filter },
-    Unsubscribe { client: usize, name: Arc<str> },
-    Publish { client: usize, event: Event },
+    Subscribe {
+        client: usize,
+        name: Arc<str>,
+        filter: Filter,
+    },
+    Unsubscribe {
+        client: usize,
+        name: Arc<str>,
+    },
+    Publish {
+        client: usize,
+        event: Event,
+    },
+    /// Nobody asks: these are the links from now on.
+    Links(Links),
+    /// Nobody asks: the network has settled, in this step.
+    Settled {
+        step: usize,
+    },
+}
+
+/// The links that a scheme can use which knows of a dead one as soon as one of its ends does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Links {
+    /// Those that are taken for alive.
+    pub(crate) graph: Graph,
+    /// Of these, those that are dead, the lower end first.
+    dead: BTreeSet<[usize; 2]>,
+}
+
+impl Links {
+    /// All alive.
+    pub(crate) fn whole(graph: Graph) -> Links {
+        Links { graph, dead: BTreeSet::new() }
+    }
+
+    /// Whether what goes over a link between neighbours arrives.
+    pub(crate) fn carry(&self, a: usize, b: usize) -> bool {
+        !self.dead.contains(&[a.min(b), a.max(b)])
+    }
 }
 
 /// The way of one event.
@@ -19,7 +60,7 @@ pub(crate) enum Asked {
 pub(crate) struct Trip {
     /// The broker it was published at.
     pub(crate) origin: usize,
-    /// Each time a copy went from one broker to another, in order, with its bytes.
+    /// Each time a copy came from one broker to another, in order, with its bytes.
     pub(crate) crossings: Vec<([usize; 2], u64)>,
     /// The brokers that handed it to a client.
     pub(crate) homes: BTreeSet<usize>,
@@ -32,11 +73,14 @@ pub(crate) struct Trip {
 pub(crate) struct Workload {
     pub(crate) asked: Vec<Asked>,
     pub(crate) trips: BTreeMap<EventId, Trip>,
+    /// As they were last noted down: from when the network has first settled.
+    links: Option<Links>,
 }
 
 impl Workload {
-    pub(crate) fn crossed(&mut self, id: EventId, hop: [usize; 2], bytes: u64) {
-        self.trips.entry(id).or_default().crossings.push((hop, bytes));
+    pub(crate) fn crossed(&mut self, frame: &EventFrame, hop: [usize; 2]) {
+        let bytes = enroute_wire::event_frame_size(frame) as u64;
+        self.trips.entry(frame.id).or_default().crossings.push((hop, bytes));
     }
 
     /// Says where an event was published, as its receipt has it.
@@ -54,5 +98,49 @@ impl Workload {
     pub(crate) fn disconnected(&mut self, client: usize, gone: &Client) {
         let names = gone.subscriptions.keys().cloned();
         self.asked.extend(names.map(|name| Asked::Unsubscribe { client, name }));
+    }
+}
+
+impl World {
+    /// The network has settled.
+    pub(crate) fn note_settled(&mut self, step: usize) {
+        if let Some(workload) = &mut self.workload {
+            workload.links.get_or_insert_default();
+            self.note_links();
+            self.note(|| Asked::Settled { step });
+        }
+    }
+
+    /// Notes down which links there are, if that has changed.
+    pub(crate) fn note_links(&mut self) {
+        if self.workload.as_ref().is_none_or(|workload| workload.links.is_none()) {
+            return;
+        }
+        let links = self.known_links();
+        if let Some(workload) = &mut self.workload
+            && workload.links.as_ref() != Some(&links)
+        {
+            workload.asked.push(Asked::Links(links.clone()));
+            workload.links = Some(links);
+        }
+    }
+
+    /// The links at this moment. A dead one is found by the first of the brokers at its ends that knows; one that is down
+    /// knows nothing.
+    pub(crate) fn known_links(&self) -> Links {
+        let mut links = Links::whole(self.whole_graph());
+        for connection in self.connections.values().filter(|connection| connection.broken.is_some()) {
+            let edge = &self.edges[connection.edge];
+            let [a, b] = edge.hosts;
+            let holds = |side: usize| connection.ends[side].standing == Standing::Up;
+            let knows = |side: usize| !holds(side) && self.hosts[edge.hosts[side]].core.is_some();
+            let is_found = [0, 1].into_iter().any(knows) || ![0, 1].into_iter().any(holds);
+            if !is_found && !edge.is_loop() && !links.graph.neighbours[a].contains_key(&b) {
+                links.graph.neighbours[a].insert(b, edge.cost());
+                links.graph.neighbours[b].insert(a, edge.cost());
+                links.dead.insert([a.min(b), a.max(b)]);
+            }
+        }
+        links
     }
 }

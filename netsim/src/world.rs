@@ -443,6 +443,7 @@ impl World {
         let host = self.edges[connection.edge].hosts[side];
         // A leaf listens to its present uplink only.
         let (uplink, ignored) = (self.edges[connection.edge].uplink, connection.ends[side].standing != Standing::Up);
+        let from = self.edges[connection.edge].hosts[1 - side];
         let other = &mut connection.ends[1 - side];
         let input = match channel {
             Channel::Control => other.control.arrive().map(|message| Input::Message { link, message }),
@@ -452,6 +453,9 @@ impl World {
             self.connections.remove(&number);
         }
         if let Some(Input::Event { frame, .. }) = &input {
+            if let Some(workload) = &mut self.workload {
+                workload.crossed(frame, [from, host]);
+            }
             match (uplink, side == 0 && ignored) {
                 (false, _) => self.oracle.arrived(self.hosts[host].id, frame, self.now),
                 (true, false) => self.oracle.hop_arrived(host, frame, self.now),
@@ -619,8 +623,7 @@ impl World {
     fn graph_of(&self, which: impl Fn(&Edge) -> bool) -> Graph {
         let links = self.connections.values().filter(|connection| connection.carries()).filter_map(|connection| {
             let edge = &self.edges[connection.edge];
-            let cost = edge.costs[0].max(edge.costs[1]);
-            (!edge.is_loop() && which(edge)).then_some((edge.hosts, u64::from(cost)))
+            (!edge.is_loop() && which(edge)).then_some((edge.hosts, edge.cost()))
         });
         Graph::new(self.hosts.len(), links)
     }

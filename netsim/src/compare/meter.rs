@@ -1,6 +1,6 @@
 //! Measures what becomes of events on a network, whatever the scheme.
 
-use super::Scheme;
+use super::{Loss, Scheme};
 use crate::paths::Graph;
 use crate::workload::Trip;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,10 @@ pub(super) struct Meter<'a> {
     /// Sum of the quotients, and how many they are.
     stretch: (f64, u64),
     links: BTreeMap<[usize; 2], u64>,
+    losses: Vec<Loss>,
+    /// Since the network last settled.
+    expected: u64,
+    lost: u64,
 }
 
 impl<'a> Meter<'a> {
@@ -30,6 +34,9 @@ impl<'a> Meter<'a> {
             useless_bytes: 0,
             stretch: (0.0, 0),
             links: BTreeMap::new(),
+            losses: Vec::new(),
+            expected: 0,
+            lost: 0,
         }
     }
 
@@ -61,6 +68,18 @@ impl<'a> Meter<'a> {
         self.deliveries += trip.deliveries;
     }
 
+    /// So many clients want an event that has been taken in, and so many have it.
+    pub(super) fn expect(&mut self, wanted: u64, had: u64) {
+        self.expected += wanted;
+        self.lost += wanted - had;
+    }
+
+    /// The network has settled.
+    pub(super) fn settled(&mut self, step: usize) {
+        let [expected, lost] = [&mut self.expected, &mut self.lost].map(std::mem::take);
+        self.losses.push(Loss { step, expected, lost });
+    }
+
     fn stretch(&mut self, origin: usize, home: usize, way: &[[usize; 2]]) {
         let distances = self.distances.entry(origin).or_insert_with(|| self.graph.distances(origin));
         let cost: Option<u64> = way.iter().map(|[a, b]| self.graph.neighbours[*a].get(b)).sum();
@@ -80,6 +99,7 @@ impl<'a> Meter<'a> {
             stretch: if self.stretch.1 == 0 { 1.0 } else { self.stretch.0 / self.stretch.1 as f64 },
             control_bytes,
             busiest: self.links.values().copied().max().unwrap_or(0),
+            losses: self.losses,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! SIENA's scheme, plain: one spanning tree for all, subscriptions forwarded along it as far as nothing covers them, events
 //! matched again at every broker (Carzaniga, Rosenblum, Wolf: Design and evaluation of a wide-area event notification service,
-//! 2001; subscription forwarding). The tree is that of the shortest paths from one broker.
+//! 2001; subscription forwarding). The tree is that of the shortest paths from one broker. SIENA mends nothing when a link or
+//! broker fails; here it does, in no time and for no byte, as soon as the link is found dead: the best that could be.
 
 use crate::paths::Graph;
-use crate::workload::Trip;
+use crate::workload::{Links, Trip};
 use enroute_broker::{AnnouncedFilter, Digest, Interest, LeafMessage, Message};
 use enroute_covering::{Forest, RootChange, RootDifference};
 use enroute_filter::{Conjunction, Event, Filter};
@@ -42,6 +43,13 @@ impl Siena {
             }
         }
         Siena { nodes, control_bytes: 0 }
+    }
+
+    /// The same over other links, with what still stands: brokers and what their clients want.
+    pub(super) fn mended<'a>(&self, graph: &Graph, wanted: impl Iterator<Item = (usize, &'a Filter)>) -> Siena {
+        let mut mended = Siena::new(graph);
+        wanted.for_each(|(broker, filter)| mended.replace(broker, Some(filter), None));
+        Siena { control_bytes: self.control_bytes, ..mended }
     }
 
     /// Bytes of all that brokers have told each other.
@@ -101,14 +109,23 @@ impl Siena {
         }
     }
 
-    /// An event goes from broker to broker, to each neighbour that wants it but the one that it came from.
-    pub(super) fn publish(&self, origin: usize, event: &Event, clients: &BTreeMap<usize, u64>, bytes: u64) -> Trip {
+    /// An event goes from broker to broker, to each neighbour that wants it but the one that it came from, over links that
+    /// carry it or not.
+    pub(super) fn publish(
+        &self,
+        origin: usize,
+        event: &Event,
+        clients: &BTreeMap<usize, u64>,
+        bytes: u64,
+        links: &Links,
+    ) -> Trip {
         let mut trip = Trip { origin, ..Trip::default() };
         let mut queue = VecDeque::from([(origin, origin)]);
         while let Some((broker, from)) = queue.pop_front() {
             trip.arrive(broker, clients);
             for (&to, wanted) in &self.nodes[broker].wanted {
-                if to != from && wanted.values().any(|conjunction| conjunction.matches(event)) {
+                let is_wanted = || wanted.values().any(|conjunction| conjunction.matches(event));
+                if to != from && links.carry(broker, to) && is_wanted() {
                     trip.crossings.push(([broker, to], bytes));
                     queue.push_back((to, broker));
                 }
