@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
-cargo build --locked --quiet --profile edge -p enroute-examples --bin edge
+cargo build --locked --quiet --profile edge --no-default-features -p enroute-examples --bin edge
 cargo build --locked --quiet -p enroute-cli
 edge=$target/edge/edge
 printf 'size, stripped:     %s bytes\n' "$(stat --format %s "$edge")"

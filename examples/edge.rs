@@ -1,6 +1,7 @@
 //! A small device: a leaf broker on one thread and over TCP, which tells its readings only while somebody wants to know.
 //!
-//! `cargo build --profile edge -p enroute-examples --bin edge` makes it small; `examples/edge-size.sh` measures it.
+//! `cargo build --profile edge --no-default-features -p enroute-examples --bin edge` makes it small (without TLS, as noise is
+//! encryption enough); `examples/edge-size.sh` measures it.
 //! `target/edge/edge /ip4/127.0.0.1/tcp/7440` runs it below a broker, or below the first of several that can be had.
 
 use enroute_filter::{Event, Filter};

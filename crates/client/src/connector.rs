@@ -1,7 +1,7 @@
 //! A libp2p stream to the broker.
 
 use enroute_session::ClientError;
-use enroute_transport::{Multiplexer, Noise};
+use enroute_transport::{Multiplexer, Security};
 use enroute_wire::CLIENT_PROTOCOL;
 use futures::StreamExt;
 use libp2p::identity::Keypair;
@@ -80,7 +80,7 @@ impl Connector {
 fn build(keypair: Keypair) -> Result<Swarm<Behaviour>, String> {
     let builder = SwarmBuilder::with_existing_identity(keypair)
         .with_tokio()
-        .with_tcp(tcp::Config::new().nodelay(true), Noise::new, Multiplexer::new)
+        .with_tcp(tcp::Config::new().nodelay(true), Security::new, Multiplexer::new)
         .map_err(|error| error.to_string())?;
     #[cfg(feature = "quic")]
     let builder = builder.with_quic();

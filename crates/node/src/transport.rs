@@ -1,7 +1,7 @@
 //! The libp2p swarm: transports and behaviours.
 
 use crate::NodeError;
-use enroute_transport::{Multiplexer, Noise};
+use enroute_transport::{Multiplexer, Security};
 use libp2p::identity::Keypair;
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::{Swarm, SwarmBuilder, connection_limits, identify, ping, tcp};
@@ -34,7 +34,7 @@ pub(crate) fn build(keypair: Keypair) -> Result<Swarm<Behaviour>, NodeError> {
     let failed = |e: &dyn std::fmt::Display| NodeError::Transport(e.to_string());
     let builder = SwarmBuilder::with_existing_identity(keypair)
         .with_tokio()
-        .with_tcp(tcp::Config::new().nodelay(true), Noise::new, Multiplexer::new)
+        .with_tcp(tcp::Config::new().nodelay(true), Security::new, Multiplexer::new)
         .map_err(|e| failed(&e))?;
     #[cfg(feature = "quic")]
     let builder = builder.with_quic_config(|mut config| {

@@ -2,59 +2,24 @@
 //!
 //! yamux cuts what is written into frames of 16 KiB and flushes after each, and noise reads 8 KiB at a time: over a bare socket
 //! that is a system call for every 16 KiB written, with all that the receiver does each time, and one for every 8 KiB read.
-//! [`Multiplexer`] makes larger frames, and [`Noise`] puts a [`Gathering`] between noise and the socket. Others understand what
-//! travels as before.
+//! [`Multiplexer`] makes larger frames, [`Noise`] puts a [`Gathering`] between noise and the socket, and [`tls`] gathers by
+//! itself. Others understand what travels as before.
+//!
+//! [`Security`] is what nodes and clients use: TLS 1.3 and noise, in the order that suits the processor.
 
 mod gathering;
 mod multiplexer;
+mod noise;
+#[cfg(feature = "tls")]
+mod security;
+#[cfg(feature = "tls")]
+pub mod tls;
 
-use futures::io::{AsyncRead, AsyncWrite};
 pub use gathering::Gathering;
-use libp2p::core::UpgradeInfo;
-use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade};
-use libp2p::identity::Keypair;
-use libp2p::{PeerId, noise};
 pub use multiplexer::{Multiplexer, Streams};
-
-/// [`noise::Config`], for [`with_tcp`](libp2p::SwarmBuilder::with_tcp), over a stream that is written and read in large pieces.
-#[derive(Clone)]
-pub struct Noise(noise::Config);
-
-impl Noise {
-    /// For whoever has this key.
-    ///
-    /// # Errors
-    /// As [`noise::Config::new`].
-    pub fn new(keypair: &Keypair) -> Result<Noise, noise::Error> {
-        Ok(Noise(noise::Config::new(keypair)?))
-    }
-}
-
-impl UpgradeInfo for Noise {
-    type Info = <noise::Config as UpgradeInfo>::Info;
-    type InfoIter = <noise::Config as UpgradeInfo>::InfoIter;
-
-    fn protocol_info(&self) -> Self::InfoIter {
-        self.0.protocol_info()
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrade<S> for Noise {
-    type Output = (PeerId, noise::Output<Gathering<S>>);
-    type Error = noise::Error;
-    type Future = <noise::Config as InboundConnectionUpgrade<Gathering<S>>>::Future;
-
-    fn upgrade_inbound(self, stream: S, info: Self::Info) -> Self::Future {
-        self.0.upgrade_inbound(Gathering::new(stream), info)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgrade<S> for Noise {
-    type Output = (PeerId, noise::Output<Gathering<S>>);
-    type Error = noise::Error;
-    type Future = <noise::Config as OutboundConnectionUpgrade<Gathering<S>>>::Future;
-
-    fn upgrade_outbound(self, stream: S, info: Self::Info) -> Self::Future {
-        self.0.upgrade_outbound(Gathering::new(stream), info)
-    }
-}
+pub use noise::Noise;
+/// All that connections may be encrypted with: noise alone, without the feature `tls`.
+#[cfg(not(feature = "tls"))]
+pub use noise::Noise as Security;
+#[cfg(feature = "tls")]
+pub use security::{Security, SecurityError};
