@@ -68,7 +68,7 @@ impl Chaos {
     /// Does it. `round` makes two such times in one run differ.
     pub fn run(&self, world: &mut World, seed: u64, round: u64) {
         let mut random = seeded(seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15)), "chaos");
-        let mut traffic = Traffic::new(seeded(random.random(), "traffic"));
+        let mut traffic = Traffic::over(world.settings.domain, seeded(random.random(), "traffic"));
         for _ in 0..self.actions {
             world.run_for(Duration::from_micros(random.random_range(0..=self.gap_us)));
             self.act(world, &mut random, &mut traffic);

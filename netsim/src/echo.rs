@@ -23,7 +23,8 @@ impl World {
     /// From now on some client publishes, whenever a subscription has been answered, an event that it wants.
     pub fn publish_on_answers(&mut self) {
         let seed = self.settings.seed;
-        let (random, traffic) = (seeded(seed, "echoes"), Traffic::new(seeded(seed, "events of echoes")));
+        let traffic = Traffic::over(self.settings.domain, seeded(seed, "events of echoes"));
+        let random = seeded(seed, "echoes");
         self.echoes = Some(Echoes { random, traffic, answered: Vec::new() });
     }
 

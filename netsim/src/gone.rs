@@ -88,6 +88,7 @@ impl World {
 mod tests {
     use super::*;
     use crate::link::LinkSettings;
+    use crate::traffic::Domain;
     use crate::world::Settings;
     use enroute_broker::{Config, EventFrame, EventId};
     use std::collections::BTreeMap;
@@ -101,6 +102,7 @@ mod tests {
             clones: BTreeMap::new(),
             link: LinkSettings::default(),
             config: Config::default(),
+            domain: Domain::default(),
             seed: 1,
         });
         world.start_all();

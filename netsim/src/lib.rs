@@ -62,7 +62,7 @@ mod world;
 pub use book::Verdict;
 pub use chaos::Chaos;
 pub use client::Ticket;
-pub use compare::{Comparison, Scheme, compare};
+pub use compare::{Comparison, Loss, Scheme, compare};
 pub use explore::{Explore, Explored, Failed, schedule};
 pub use leaf::Leaves;
 pub use link::{Dial, LinkSettings};
@@ -72,7 +72,7 @@ pub use scenario::{Audience, ClientPlan, ClonePlan, LeafPlan, Scenario, Scenario
 pub use step::Step;
 pub use tally::{Count, LinkTally};
 pub use topology::{Shape, Topology};
-pub use traffic::{Traffic, read_event, read_events, read_filter};
+pub use traffic::{Domain, Traffic, read_event, read_events, read_filter};
 pub use world::{Settings, Unsettled, World};
 
 use rand::SeedableRng;

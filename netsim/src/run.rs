@@ -74,13 +74,14 @@ impl Run {
             clones,
             link: scenario.links.clone(),
             config: Config { merging, ..scenario.times.config() },
+            domain: scenario.domain,
             seed,
         };
         let mut world = World::new(settings);
         if scenario.publish_on_answers {
             world.publish_on_answers();
         }
-        let traffic = Traffic::new(seeded(seed, "traffic"));
+        let traffic = Traffic::over(scenario.domain, seeded(seed, "traffic"));
         Ok(Run { scenario, seed, world, traffic, settles: Vec::new(), turn: 0 })
     }
 

@@ -4,6 +4,7 @@ use crate::leaf::Leaves;
 use crate::link::LinkSettings;
 use crate::step::Step;
 use crate::topology::Topology;
+use crate::traffic::Domain;
 use enroute_broker::Config;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,6 +50,10 @@ pub struct Scenario {
     /// As many clients more on each broker, named after it (`b00-1`, …).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clients_per_broker: usize,
+    /// What random subscriptions and events are about: three attributes of four values, if nothing else is said, so that about
+    /// a dozen filters stand for however many subscriptions of a broker.
+    #[serde(default)]
+    pub domain: Domain,
     /// As many random subscriptions for each of these.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub subscriptions_per_client: usize,

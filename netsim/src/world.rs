@@ -13,6 +13,7 @@ use crate::rules::Flap;
 use crate::settled::{AtOnce, MOST_WORDS};
 use crate::shared::SharedFilters;
 use crate::tally::{Count, LinkTally, Tally};
+use crate::traffic::Domain;
 use crate::workload::Workload;
 use crate::{Random, seeded};
 use enroute_broker::{Broker, BrokerId, ClientId, Config, EventId, Input, Output, Status, Time};
@@ -37,6 +38,8 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Times and bounds of the brokers.
     pub config: Config,
+    /// What random events and filters are about.
+    pub domain: Domain,
     /// Everything random comes from this.
     pub seed: u64,
 }

@@ -67,13 +67,14 @@ impl Run {
             namespaces,
         };
         let network = Network::new(plans).await?;
+        let traffic = Traffic::over(scenario.domain, seeded(seed, "traffic"));
         let mut run = Run {
             scenario,
             seed,
             network,
             people: Vec::new(),
             books: Books::default(),
-            traffic: Traffic::new(seeded(seed, "traffic")),
+            traffic,
             asked: JoinSet::new(),
             settles: Vec::new(),
             started: Instant::now(),

@@ -45,6 +45,7 @@ fn network_with_leaves(shape: Shape, core: usize, uplinks: Vec<Vec<usize>>, seed
         clones: Default::default(),
         link,
         config: config(),
+        domain: Default::default(),
         seed,
     });
     world.start_all();

@@ -19,6 +19,7 @@ fn settled(shape: Shape, brokers: usize, seed: u64, link: LinkSettings) -> World
         clones: Default::default(),
         link,
         config: config(),
+        domain: Default::default(),
         seed,
     });
     world.start_settled();
