@@ -10,7 +10,7 @@
 
 use crate::link::{Connection, End, Standing};
 use crate::world::{Happening, World};
-use enroute_broker::{Broker, BrokerId, Input, LinkId, Members, Message, Neighbour, Version};
+use enroute_broker::{Broker, BrokerId, Input, Letters, LinkId, Members, Message, Neighbour, Version};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
@@ -102,9 +102,11 @@ impl World {
                     others.into_iter().for_each(|host| at_once.add(host, message.clone()));
                 }
             }
-            Message::Routed(routed) => {
-                if let Some(&host) = at_once.hosts.get(&routed.destination) {
-                    at_once.add(host, message);
+            Message::Routed(Letters(letters)) => {
+                for letter in letters {
+                    if let Some(&host) = at_once.hosts.get(&letter.destination.broker) {
+                        at_once.add(host, Message::Routed(Letters(vec![letter.clone()])));
+                    }
                 }
             }
             Message::Offer { .. } | Message::Synced | Message::SyncedAck | Message::LinkState(_) | Message::Leaf(_) => {

@@ -74,7 +74,7 @@ impl Tally {
     }
 }
 
-/// What a control message is, in one word.
+/// What a control message is, in one word; different letters that go together are just that.
 pub(crate) fn kind(message: &Message) -> &'static str {
     match message {
         Message::Offer { .. } => "offer",
@@ -82,13 +82,11 @@ pub(crate) fn kind(message: &Message) -> &'static str {
         Message::SyncedAck => "synced-ack",
         Message::LinkState(_) => "link-state",
         Message::Scope(_) => "scope",
-        Message::Routed(routed) => match &routed.body {
-            RoutedBody::Data { payload: Payload::Interest(_), .. } => "interest",
-            RoutedBody::Data { payload: Payload::Resync { .. }, .. } => "resync",
-            RoutedBody::Data { payload: Payload::Detach(_), .. } => "detach",
-            RoutedBody::Ack { .. } => "ack",
-            RoutedBody::Restart { .. } => "restart",
-        },
+        Message::Routed(letters) => {
+            let mut kinds = letters.0.iter().map(|letter| kind_of_letter(&letter.body));
+            let first = kinds.next().unwrap_or("letters");
+            if kinds.all(|kind| kind == first) { first } else { "letters" }
+        }
         Message::Leaf(message) => match message {
             LeafMessage::Attach(_) => "leaf-attach",
             LeafMessage::Path(_) => "leaf-path",
@@ -98,5 +96,15 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             LeafMessage::Renew { .. } | LeafMessage::Lease { .. } | LeafMessage::Revoke => "lease",
             LeafMessage::Detach(_) => "detach",
         },
+    }
+}
+
+fn kind_of_letter(body: &RoutedBody) -> &'static str {
+    match body {
+        RoutedBody::Data { payload: Payload::Interest(_), .. } => "interest",
+        RoutedBody::Data { payload: Payload::Resync { .. }, .. } => "resync",
+        RoutedBody::Data { payload: Payload::Detach(_), .. } => "detach",
+        RoutedBody::Ack { .. } => "ack",
+        RoutedBody::Restart { .. } => "restart",
     }
 }

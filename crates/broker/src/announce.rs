@@ -6,11 +6,11 @@
 use crate::broker::Broker;
 use crate::told::Told;
 use crate::topology::ScopeView;
-use crate::{AnnouncedFilter, BrokerId, Output, Payload};
+use crate::{AnnouncedFilter, BrokerId, Interest, InterestPart, Output, Payload};
 use enroute_covering::RootChange;
 use enroute_filter::Conjunction;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The own interest and what others have been told of it.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub(crate) struct Announcements {
     /// The interest.
     filters: BTreeMap<AnnouncedFilter, Arc<Conjunction>>,
     told: BTreeMap<BrokerId, Told>,
+    /// The step that was last told, while it is held for somebody.
+    last: Vec<Weak<InterestPart>>,
 }
 
 impl Announcements {
@@ -46,6 +48,17 @@ impl Announcements {
     /// The whole interest.
     pub(crate) fn whole(&self) -> Vec<AnnouncedFilter> {
         self.filters.keys().cloned().collect()
+    }
+
+    /// The parts of a step, those that were last told to somebody if they are the same.
+    fn share(&mut self, parts: Vec<InterestPart>) -> Vec<Arc<InterestPart>> {
+        let last: Vec<_> = self.last.iter().filter_map(Weak::upgrade).collect();
+        if last.iter().map(|part| &**part).eq(&parts) {
+            return last;
+        }
+        let parts: Vec<_> = parts.into_iter().map(Arc::new).collect();
+        self.last = parts.iter().map(Arc::downgrade).collect();
+        parts
     }
 
     pub(crate) fn forget(&mut self, broker: BrokerId) {
@@ -103,7 +116,7 @@ impl Broker {
 
     /// Sends a broker the next step, if there is one and not too much is under way.
     fn announce_next(&mut self, to: BrokerId, out: &mut Vec<Output>) {
-        let Announcements { version, filters, told } = &mut self.announcements;
+        let Announcements { version, filters, told, last: _ } = &mut self.announcements;
         let Some(told) = told.get_mut(&to) else { return };
         let scope = self.topology.scope(to);
         let whole = || {
@@ -111,9 +124,10 @@ impl Broker {
             wanted.map(|(filter, _)| filter.clone()).collect()
         };
         let Some(step) = told.next_step(*version, false, whole) else { return };
+        let scope_version = told.scope_version;
         let mut last_sequence = 0;
-        for interest in step.messages {
-            last_sequence = self.tell(to, Payload::Interest(interest), out);
+        for part in self.announcements.share(step.parts) {
+            last_sequence = self.tell(to, Payload::Interest(Interest { scope_version, part }), out);
         }
         if let Some(told) = self.announcements.told.get_mut(&to) {
             told.sent(last_sequence, step.since);
@@ -151,7 +165,9 @@ impl Broker {
 mod tests {
     use super::*;
     use crate::told::STEPS;
-    use crate::{ClientId, Command, Config, Identity, Input, LinkId, LinkState, Message, Neighbour, RequestId};
+    use crate::{
+        ClientId, Command, Config, Identity, Input, Letters, Life, LinkId, LinkState, Message, Neighbour, RequestId,
+    };
     use crate::{Role, Routed, RoutedBody, Scope, ScopeRecord, Time, Version};
     use enroute_filter::Filter;
 
@@ -200,9 +216,9 @@ mod tests {
     }
 
     fn routed(source: BrokerId, destination: BrokerId, body: RoutedBody) -> Input {
-        let (source_incarnation, destination_incarnation, hop_limit) = (1, 1, 1);
-        let routed = Routed { source, source_incarnation, destination, destination_incarnation, hop_limit, body };
-        Input::Message { link: LINK, message: Message::Routed(routed) }
+        let life = |broker| Life { broker, incarnation: 1 };
+        let letter = Routed { source: life(source), destination: life(destination), passed: 0, body };
+        Input::Message { link: LINK, message: Message::Routed(Letters(vec![letter])) }
     }
 
     #[test]
@@ -226,9 +242,8 @@ mod tests {
         let added = vec![AnnouncedFilter::of(&conjunction)];
         let digest = crate::Digest::default().with(&added[0]);
         let (version, scope_version) = (1, 1);
-        let interest =
-            crate::Interest { version, scope_version, whole: true, added, removed: Vec::new(), last: true, digest };
-        let payload = Payload::Interest(interest);
+        let part = InterestPart { version, whole: true, added, removed: Vec::new(), last: true, digest };
+        let payload = Payload::Interest((scope_version, part).into());
         take(&mut broker, routed(b, a, RoutedBody::Data { epoch: 1, sequence: 1, payload }));
         assert_eq!(broker.remote.count(b), 0);
     }

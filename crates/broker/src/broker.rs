@@ -23,7 +23,7 @@ use crate::{
     BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, LinkState, Message, Output, Time,
 };
 use enroute_matcher::Owner;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A broker without sockets, clock or randomness of its own: see [`Broker::handle`].
@@ -86,6 +86,8 @@ pub(crate) struct Unsettled {
     pub(crate) scopes: bool,
     /// What events have taught about what to announce.
     pub(crate) merging: bool,
+    /// Links for which routed control has gathered.
+    pub(crate) letters: BTreeSet<LinkId>,
 }
 
 impl Broker {
@@ -191,6 +193,7 @@ impl Broker {
             self.on_timers(out);
         }
         self.settle(out);
+        self.send_gathered(out);
     }
 
     fn on_timers(&mut self, out: &mut Vec<Output>) {
@@ -211,7 +214,7 @@ impl Broker {
             Message::SyncedAck => self.on_synced_ack(link),
             Message::LinkState(record) => self.on_link_state(link, record, out),
             Message::Scope(record) => self.on_scope(link, record, out),
-            Message::Routed(routed) => self.on_routed(link, routed, out),
+            Message::Routed(letters) => self.on_letters(link, letters, out),
             Message::Leaf(message) => self.on_leaf_message(link, message, out),
         }
     }
@@ -239,6 +242,7 @@ impl Broker {
             Timer::Started => self.end_start(),
             Timer::FloodLinkState => self.flood_link_state(out),
             Timer::Resend(broker) => self.resend(broker, out),
+            Timer::PassOn(link) => _ = self.unsettled.letters.insert(link),
             Timer::Resync(broker) => self.on_resync_due(broker, out),
             Timer::Unreachable(_) => self.check_waits(out),
             Timer::Purge(broker) => self.purge(broker, out),

@@ -9,15 +9,12 @@
 use crate::broker::Broker;
 use crate::quench::Owed;
 use crate::timers::Timer;
-use crate::{BrokerId, CloseReason, LinkId, Message, Output, Payload, Routed, RoutedBody};
+use crate::{BrokerId, Life, Output, Payload, Routed, RoutedBody};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Messages under way at a time on one channel; with frames of 64 KiB this bounds what a link's queue holds for it.
 const WINDOW: usize = 16;
-
-/// Brokers that control may pass; far more than any path that tables would choose.
-const HOP_LIMIT: u16 = 1_024;
 
 /// Both directions of the conversation with one other broker. There are as many as brokers, and most are silent most of the
 /// time: then none takes more than these numbers.
@@ -214,52 +211,30 @@ impl Broker {
     }
 
     pub(crate) fn send_routed(&mut self, destination: BrokerId, body: RoutedBody, out: &mut Vec<Output>) {
-        let routed = Routed {
-            source: self.identity.id,
-            source_incarnation: self.identity.incarnation,
-            destination,
-            destination_incarnation: self.topology.incarnation(destination).unwrap_or(0),
-            hop_limit: HOP_LIMIT,
-            body,
-        };
-        self.pass_on(routed, out);
+        let source = Life { broker: self.identity.id, incarnation: self.identity.incarnation };
+        let incarnation = self.topology.incarnation(destination).unwrap_or(0);
+        let destination = Life { broker: destination, incarnation };
+        self.pass_on(Routed { source, destination, passed: 0, body }, out);
     }
 
-    /// Sends routed control to its next hop. Without one it is dropped: its source sends it again.
-    fn pass_on(&mut self, routed: Routed, out: &mut Vec<Output>) {
-        let next_hop = self.topology.route(routed.destination).and_then(|route| self.links.to(route.next_hop));
-        if let Some(link) = next_hop {
-            self.send(link, Message::Routed(routed), out);
-        }
-    }
-
-    pub(crate) fn on_routed(&mut self, link: LinkId, mut routed: Routed, out: &mut Vec<Output>) {
-        if routed.destination != self.identity.id {
-            if let Some(hop_limit) = routed.hop_limit.checked_sub(1) {
-                routed.hop_limit = hop_limit;
-                self.pass_on(routed, out);
-            }
-            return;
-        }
-        if routed.source == self.identity.id {
-            self.close(link, CloseReason::Violation("routed control from me to me".into()), out);
-            return;
-        }
+    /// A letter to this broker, from another one.
+    pub(crate) fn on_letter(&mut self, letter: Routed, out: &mut Vec<Output>) {
+        let from = letter.source.broker;
         // Words of another life, or of one not heard of yet: dropped, and sent again if they still hold.
-        let present = routed.destination_incarnation == self.identity.incarnation
-            && self.topology.incarnation(routed.source) == Some(routed.source_incarnation);
+        let present = letter.destination.incarnation == self.identity.incarnation
+            && self.topology.incarnation(from) == Some(letter.source.incarnation);
         if !present {
             return;
         }
-        match routed.body {
-            RoutedBody::Data { epoch, sequence, payload } => self.on_data(routed.source, epoch, sequence, payload, out),
-            RoutedBody::Ack { epoch, received } => self.on_ack(routed.source, epoch, received, out),
+        match letter.body {
+            RoutedBody::Data { epoch, sequence, payload } => self.on_data(from, epoch, sequence, payload, out),
+            RoutedBody::Ack { epoch, received } => self.on_ack(from, epoch, received, out),
             RoutedBody::Restart { epoch } => {
-                if self.channel(routed.source).epoch == epoch {
-                    self.restart_channel(routed.source);
+                if self.channel(from).epoch == epoch {
+                    self.restart_channel(from);
                     // Steps under way on the old channel will never be acknowledged.
-                    self.announcements.forget(routed.source);
-                    self.announce_whole(routed.source, out);
+                    self.announcements.forget(from);
+                    self.announce_whole(from, out);
                 }
             }
         }

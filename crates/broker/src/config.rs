@@ -54,6 +54,9 @@ pub struct Config {
     pub coalesce: Duration,
     /// Changes of the own scope after a first one are told together after this: each makes all other brokers answer.
     pub scope_pause: Duration,
+    /// Where much is told from end to end over one link, it is gathered for this long: what many say to one, or one to many, then
+    /// goes over the link together.
+    pub gather: Duration,
     /// Unacknowledged control is sent again after this, then after twice as long, up to [`Config::resend_max`].
     pub resend: Duration,
     /// See [`Config::resend`].
@@ -111,6 +114,7 @@ impl Default for Config {
             narrowing: Duration::from_secs(600),
             coalesce: Duration::from_millis(20),
             scope_pause: Duration::from_millis(50),
+            gather: Duration::from_millis(2),
             resend: Duration::from_millis(500),
             resend_max: Duration::from_secs(5),
             path_wait: Duration::from_secs(2),

@@ -72,7 +72,8 @@ impl Broker {
         if self.scope.is_forgotten(interest.scope_version) {
             return;
         }
-        let Interest { version: step, scope_version, digest, .. } = interest;
+        let Interest { scope_version, part } = interest;
+        let (step, digest) = (part.version, part.digest);
         // What stands for too much to be told is one filter itself.
         let limit = self.config.leaf_table.max(1) as usize;
         let Some(Others { interest: received, filters, last_id, matcher, .. }) =
@@ -80,7 +81,7 @@ impl Broker {
         else {
             return;
         };
-        let right = match received.take(interest, limit, filters.len(), |filter| filters.contains(filter)) {
+        let right = match received.take(part, limit, filters.len(), |filter| filters.contains(filter)) {
             Taken::Part => return,
             Taken::TooMany => false,
             Taken::Step(changed) => {

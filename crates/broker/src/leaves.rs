@@ -267,10 +267,11 @@ impl Broker {
     }
 
     fn on_leaf_interest(&mut self, link: LinkId, interest: Interest, out: &mut Vec<Output>) {
-        let Interest { version: step, scope_version, digest, .. } = interest;
+        let Interest { scope_version, part } = interest;
+        let (step, digest) = (part.version, part.digest);
         let limit = self.config.filters_per_broker;
         let Some(Leaf { interest: received, filters, .. }) = self.leaves.get_mut(link) else { return };
-        let changes = match received.take(interest, limit, filters.len(), |filter| filters.contains(filter)) {
+        let changes = match received.take(part, limit, filters.len(), |filter| filters.contains(filter)) {
             Taken::Part => return,
             Taken::TooMany => {
                 let what = format!("an interest of more than {limit} filters");

@@ -25,8 +25,9 @@
 //! digest that does not come out makes the receiver ask for the whole again; the origin is always right.
 //!
 //! Interest travels as [`Routed`] control: from broker to broker along the shortest path, ordered, acknowledged, sent again
-//! until it has arrived. The brokers in between hold nothing of it. The two ends number their channel; who has forgotten
-//! the other, or begins a new life, begins a new one.
+//! until it has arrived. The brokers in between hold nothing of it, but what many tell one, or one tells many, goes over a link
+//! together, and what is the same in it once ([`Letters`]). The two ends number their channel; who has forgotten the other, or
+//! begins a new life, begins a new one.
 //!
 //! **Subscribing.** A subscription is answered when every broker whose scope it overlaps has acknowledged the *current*
 //! interest, whether or not this subscription changed it: it may be covered by one that is still under way. From then on an
@@ -91,9 +92,11 @@ mod kept;
 mod leaf_message;
 mod lease;
 mod leaves;
+mod letters;
 mod links;
 mod message;
 mod numbers;
+mod passing;
 mod paths;
 mod publish;
 mod quench;
@@ -120,9 +123,10 @@ pub use enroute_covering::{Budget, MergingConfig};
 pub use filters::RemoteFilters;
 pub use io::{CloseReason, Command, Delivery, Input, Interested, Neighbour, Notice, Output, Receipt, Refusal, Reply};
 pub use leaf_message::{Attach, Detach, LeafMessage, MAX_PATH};
+pub use letters::{Letters, MAX_LETTERS};
 pub use message::{
-    AnnouncedFilter, Digest, EventFrame, Held, Interest, LinkEnd, LinkState, MAX_ADDRESSES, Message, Payload, Routed,
-    RoutedBody, Scope, ScopeRecord,
+    AnnouncedFilter, Digest, EventFrame, Held, Interest, InterestPart, Life, LinkEnd, LinkState, MAX_ADDRESSES,
+    Message, Payload, Routed, RoutedBody, Scope, ScopeRecord,
 };
 pub use received::Changes;
 pub use settled::Members;

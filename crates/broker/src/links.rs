@@ -6,6 +6,7 @@
 
 use crate::broker::Broker;
 use crate::cost::{Cost, DAMPING, Effect};
+use crate::passing::Gathered;
 use crate::{BrokerId, CloseReason, EventFrame, Held, LinkEnd, LinkId, Message, Neighbour, Output, Role, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(crate) struct Link {
     they_synced: bool,
     we_synced: bool,
     pub(crate) counts: LinkCounts,
+    /// Routed control that is about to go over it.
+    pub(crate) letters: Gathered,
 }
 
 /// What a link has carried.
@@ -37,8 +40,10 @@ pub(crate) struct LinkCounts {
 
 impl Link {
     fn new(neighbour: Neighbour, nonce: u64, in_sync: bool) -> Link {
-        let (offered, counts, cost) = (BTreeMap::new(), LinkCounts::default(), Cost::new(neighbour.cost));
-        Link { neighbour, nonce, cost, offered, they_synced: in_sync, we_synced: in_sync, counts }
+        let (cost, offered) = (Cost::new(neighbour.cost), BTreeMap::new());
+        let (they_synced, we_synced) = (in_sync, in_sync);
+        let (counts, letters) = (LinkCounts::default(), Gathered::default());
+        Link { neighbour, nonce, cost, offered, they_synced, we_synced, counts, letters }
     }
 
     /// Whether both directions are in sync.

@@ -1,6 +1,6 @@
 //! What brokers tell each other. The crate `enroute-wire` gives these their bytes.
 
-use crate::{BrokerId, Detach, EventId, LeafMessage, Version};
+use crate::{BrokerId, Detach, EventId, LeafMessage, Letters, Version};
 use bytes::Bytes;
 use enroute_filter::{Conjunction, DecodeError};
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ pub enum Message {
     LinkState(Arc<LinkState>),
     /// A broker's scope, flooded.
     Scope(Arc<ScopeRecord>),
-    /// Control from one broker to another, perhaps far one; see [`Routed`].
-    Routed(Routed),
+    /// Control from brokers to others, perhaps far ones; see [`Routed`].
+    Routed(Letters),
     /// What a leaf broker and its parent say to each other; on their link nothing else is said.
     Leaf(LeafMessage),
 }
@@ -143,27 +143,32 @@ impl AnnouncedFilter {
     }
 }
 
-/// Control that travels end to end over any number of brokers, which hold nothing of it: ordered, acknowledged and sent
-/// again over new paths until its destination has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A letter: control that travels end to end over any number of brokers, which hold nothing of it. It is ordered, acknowledged
+/// and sent again over new paths until its destination has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routed {
     /// The broker that speaks.
-    pub source: BrokerId,
-    /// Its incarnation.
-    pub source_incarnation: u64,
-    /// The broker that is spoken to.
-    pub destination: BrokerId,
-    /// Its incarnation as the source knows it; another one drops the message.
-    pub destination_incarnation: u64,
-    /// Brokers it may still pass.
-    pub hop_limit: u16,
+    pub source: Life,
+    /// The broker that is spoken to, as the source knows it; another life of it drops the letter.
+    pub destination: Life,
+    /// Brokers that it has passed.
+    pub passed: u16,
     /// What is said.
     pub body: RoutedBody,
 }
 
-/// See [`Routed`].
+/// A broker from one start to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Life {
+    /// The broker.
+    pub broker: BrokerId,
+    /// Its incarnation.
+    pub incarnation: u64,
+}
+
+/// See [`Routed`]. `P` stands for a part of an interest: the part, or its place in a list of parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RoutedBody {
+pub enum RoutedBody<P = Arc<InterestPart>> {
     /// A numbered message of the source's channel to the destination.
     Data {
         /// Which channel: a source that begins anew takes a larger number.
@@ -171,7 +176,7 @@ pub enum RoutedBody {
         /// Counts the messages of the channel, from 1.
         sequence: u64,
         /// The message.
-        payload: Payload,
+        payload: Payload<P>,
     },
     /// All messages of the *destination's* channel up to this one have been taken in.
     Ack {
@@ -187,11 +192,11 @@ pub enum RoutedBody {
     },
 }
 
-/// What channels carry.
+/// What channels carry; see [`RoutedBody`] for `P`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Payload {
+pub enum Payload<P = Arc<InterestPart>> {
     /// What the source wants of what the destination's clients may publish.
-    Interest(Interest),
+    Interest(Interest<P>),
     /// The source's copy of the destination's interest has another digest than was said: send it whole.
     Resync {
         /// The interest version that did not come out right.
@@ -202,14 +207,21 @@ pub enum Payload {
 }
 
 /// A step of the interest that a broker holds with one publishing broker, or that a leaf broker and its parent hold with each
-/// other; these number the steps of an attachment by `version`, and the scope is that of the leaf. Steps with `last` unset are
-/// kept until the last one comes, and all are applied as one.
+/// other; or a part of a step, if it is large. See [`RoutedBody`] for `P`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interest {
-    /// The source's interest version (within its incarnation).
-    pub version: u64,
-    /// The sequence of the destination's scope that this answers.
+pub struct Interest<P = Arc<InterestPart>> {
+    /// The sequence of the destination's scope that this answers; between a leaf and its parent, of the leaf's.
     pub scope_version: u64,
+    /// What is said, mostly the same to many.
+    pub part: P,
+}
+
+/// See [`Interest`]. Parts with `last` unset are kept until the last one comes, and all are applied as one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct InterestPart {
+    /// The source's interest version (within its incarnation); a leaf broker and its parent number the steps of an attachment
+    /// instead.
+    pub version: u64,
     /// Whether this begins from nothing instead of from the step before.
     pub whole: bool,
     /// Applied first.
@@ -222,8 +234,15 @@ pub struct Interest {
     pub digest: Digest,
 }
 
+impl From<(u64, InterestPart)> for Interest {
+    /// From the version of the scope, and what is said.
+    fn from((scope_version, part): (u64, InterestPart)) -> Interest {
+        Interest { scope_version, part: Arc::new(part) }
+    }
+}
+
 /// A digest of a set of filters: the wrapping sum of the 128-bit hashes of their bytes, so that it follows adds and removes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(pub u128);
 
 impl Digest {

@@ -192,8 +192,9 @@ impl Broker {
             *moved_at = self.now;
         }
         told.sent(number, step.since);
-        for interest in step.messages {
-            self.send_to_leaf(link, LeafMessage::Interest(interest), out);
+        let scope_version = told.scope_version;
+        for part in step.parts {
+            self.send_to_leaf(link, LeafMessage::Interest((scope_version, part).into()), out);
         }
     }
 

@@ -1,8 +1,9 @@
 //! The holding end of a set of filters that another broker tells in steps.
 
-use crate::{AnnouncedFilter, Digest, Interest};
+use crate::{AnnouncedFilter, Digest, InterestPart};
 use enroute_matcher::SubscriptionId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What one broker has told, but for the filters themselves: whoever holds these applies the steps, and says so.
 #[derive(Debug, Default)]
@@ -62,24 +63,25 @@ impl Received {
     /// [`Received::applied`] must follow.
     pub(crate) fn take(
         &mut self,
-        interest: Interest,
+        part: Arc<InterestPart>,
         limit: usize,
         len: usize,
         contains: impl Fn(&AnnouncedFilter) -> bool,
     ) -> Taken {
+        let InterestPart { version: _, whole, added, removed, last, digest: _ } = Arc::unwrap_or_clone(part);
         let mut staged = self.staged.take().unwrap_or_default();
-        staged.added.extend(interest.added);
-        staged.removed.extend(interest.removed);
+        staged.added.extend(added);
+        staged.removed.extend(removed);
         // Who replaces everything by as much has a step of twice that.
         if staged.added.len().max(staged.removed.len()) > limit {
             self.right = false;
             return Taken::TooMany;
         }
-        if !interest.last {
+        if !last {
             self.staged = Some(staged);
             return Taken::Part;
         }
-        let step = Step { whole: interest.whole, ..*staged };
+        let step = Step { whole, ..*staged };
         if step.len_after(len, contains) > limit {
             self.right = false;
             return Taken::TooMany;
@@ -169,16 +171,16 @@ mod tests {
         names.iter().map(|name| AnnouncedFilter(name.as_bytes().into())).collect()
     }
 
-    fn step(added: &[&'static str], removed: &[&'static str]) -> Interest {
+    fn step(added: &[&'static str], removed: &[&'static str]) -> InterestPart {
         let (added, removed) = (filters(added), filters(removed));
-        Interest { version: 1, scope_version: 1, whole: false, added, removed, last: true, digest: Digest::default() }
+        InterestPart { version: 1, whole: false, added, removed, last: true, digest: Digest::default() }
     }
 
     #[test]
     fn a_step_may_replace_everything_and_what_is_not_there_makes_no_room() {
         let (mut received, mut filters, mut last_id) = (Received::default(), Numbered::default(), 0);
-        let mut take = |interest| {
-            let Taken::Step(step) = received.take(interest, 2, filters.len(), |it| filters.contains(it)) else {
+        let mut take = |part: InterestPart| {
+            let Taken::Step(step) = received.take(part.into(), 2, filters.len(), |it| filters.contains(it)) else {
                 return None;
             };
             filters.change(step, &mut last_id);
@@ -191,6 +193,6 @@ mod tests {
         assert_eq!(take(step(&["f", "g"], &["d", "d"])), None, "it goes but once");
         assert_eq!(take(step(&["f", "g", "h"], &["d", "e"])), None);
         assert_eq!(take(step(&[], &["d", "e", "f"])), None);
-        assert_eq!(take(Interest { whole: true, ..step(&["f", "g"], &[]) }), Some(2));
+        assert_eq!(take(InterestPart { whole: true, ..step(&["f", "g"], &[]) }), Some(2));
     }
 }

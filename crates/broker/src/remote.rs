@@ -96,11 +96,12 @@ impl Broker {
         if self.scope.is_nobody() || self.scope.is_forgotten(interest.scope_version) {
             return;
         }
-        let Interest { version, scope_version, whole, digest, .. } = interest;
+        let Interest { scope_version, part } = interest;
+        let (version, whole, digest) = (part.version, part.whole, part.digest);
         let limit = self.config.filters_per_broker;
         let RemoteInterest { tables, filters } = &mut self.remote;
         let received = &mut tables.entry(from).or_default().interest;
-        match received.take(interest, limit, filters.count(from), |filter| filters.contains(from, filter)) {
+        match received.take(part, limit, filters.count(from), |filter| filters.contains(from, filter)) {
             Taken::Part => return,
             Taken::Step(step) => {
                 let changes = filters.change(from, step.whole, step.added, step.removed);
@@ -177,6 +178,7 @@ impl Broker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InterestPart;
     use crate::{ClientId, Command, Config, Digest, Identity, Input, RequestId, Time};
     use enroute_filter::Filter;
 
@@ -220,8 +222,8 @@ mod tests {
             let added = vec![AnnouncedFilter::of(&conjunction)];
             let digest = digest.unwrap_or_else(|| Digest::default().with(&added[0]));
             let before = self.asked();
-            let step = Interest { version: 1, scope_version, whole, added, removed: vec![], last: true, digest };
-            self.broker.on_interest(self.other, step, &mut self.out);
+            let part = InterestPart { version: 1, whole, added, removed: vec![], last: true, digest };
+            self.broker.on_interest(self.other, (scope_version, part).into(), &mut self.out);
             self.asked() - before
         }
 

@@ -12,6 +12,8 @@ pub(crate) enum Timer {
     FloodLinkState,
     /// Unacknowledged messages of a channel go out again.
     Resend(BrokerId),
+    /// Letters that have gathered for a link go.
+    PassOn(LinkId),
     /// An interest that did not come out right, or has not come, is asked for.
     Resync(BrokerId),
     /// A broker has been unreachable for so long that no wait is for it any more.

@@ -4,7 +4,7 @@
 //! results. While [`STEPS`] steps are not acknowledged, changes gather and cancel out, and go as one step later. What is pressing
 //! goes all the same, up to [`MOST_STEPS`].
 
-use crate::{AnnouncedFilter, Digest, Interest};
+use crate::{AnnouncedFilter, Digest, InterestPart};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Steps under way to one broker before further changes gather.
@@ -55,7 +55,7 @@ pub(crate) struct Step {
     /// The version of the oldest change in it; 0 for a whole, which has them all.
     pub(crate) since: u64,
     /// Its parts, in order; at least one.
-    pub(crate) messages: Vec<Interest>,
+    pub(crate) parts: Vec<InterestPart>,
 }
 
 impl Told {
@@ -118,7 +118,7 @@ impl Told {
     }
 
     /// What is to be sent next, if anything, and if not too much is under way for one that is `pressing` or not: the whole that `whole` gives, if that is
-    /// due, else what has gathered. The messages bear `version`; [`Told::sent`] must follow.
+    /// due, else what has gathered. The parts bear `version`; [`Told::sent`] must follow.
     pub(crate) fn next_step(
         &mut self,
         version: u64,
@@ -146,16 +146,15 @@ impl Told {
         self.reckon(&added, &removed);
         let parts = parts(added, removed);
         let last = parts.len() - 1;
-        let message = |(index, (added, removed))| Interest {
+        let part = |(index, (added, removed))| InterestPart {
             version,
-            scope_version: self.scope_version,
             whole: is_whole,
             added,
             removed,
             last: index == last,
             digest: self.digest,
         };
-        Some(Step { since, messages: parts.into_iter().enumerate().map(message).collect() })
+        Some(Step { since, parts: parts.into_iter().enumerate().map(part).collect() })
     }
 
     fn reckon(&mut self, added: &[AnnouncedFilter], removed: &[AnnouncedFilter]) {

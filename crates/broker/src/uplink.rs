@@ -245,8 +245,9 @@ impl Broker {
         };
         uplink.told.sent(number, step.since);
         uplink.told_at = self.now;
-        for interest in step.messages {
-            self.send_up(LeafMessage::Interest(interest), out);
+        let scope_version = uplink.told.scope_version;
+        for part in step.parts {
+            self.send_up(LeafMessage::Interest((scope_version, part).into()), out);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::paths::Graph;
 use crate::workload::{Links, Trip};
-use enroute_broker::{AnnouncedFilter, Digest, Interest, LeafMessage, Message};
+use enroute_broker::{AnnouncedFilter, Digest, InterestPart, LeafMessage, Message};
 use enroute_covering::{Forest, RootChange, RootDifference};
 use enroute_filter::{Conjunction, Event, Filter};
 use std::collections::{BTreeMap, VecDeque};
@@ -138,14 +138,13 @@ impl Siena {
 /// What a change takes as a message between two brokers.
 fn message_bytes(change: &RootChange) -> u64 {
     let encode = |list: &[Arc<Conjunction>]| list.iter().map(|it| AnnouncedFilter::of(it)).collect();
-    let interest = Interest {
+    let part = InterestPart {
         version: 1,
-        scope_version: 1,
         whole: false,
         added: encode(&change.added),
         removed: encode(&change.removed),
         last: true,
         digest: Digest::default(),
     };
-    enroute_wire::message_size(&Message::Leaf(LeafMessage::Interest(interest))) as u64
+    enroute_wire::message_size(&Message::Leaf(LeafMessage::Interest((1, part).into()))) as u64
 }

@@ -1,7 +1,7 @@
 //! What leases allow and what they hold up; which events go up and down between a leaf and its parent.
 
 use crate::invariants::{link_mute, mute_link_state};
-use crate::leaves::{LINK, arrival, attach, below_a_parent, beside_a_leaf, frame, lines, neighbour, says, whole};
+use crate::leaves::{LINK, arrival, attach, below_a_parent, beside_a_leaf, but, frame, lines, neighbour, says, whole};
 use crate::world::{World, event};
 use enroute_broker::*;
 use std::time::Duration;
@@ -113,7 +113,9 @@ fn a_lease_ends_with_what_it_was_given_for() {
 fn a_leaf_that_has_fallen_silent_takes_no_changes_of_what_it_has_forgotten() {
     let change = |version, scope_version| {
         let digest = Digest(1);
-        LeafMessage::Interest(Interest { whole: false, digest, ..whole(version, scope_version, &["x = 3"]) })
+        LeafMessage::Interest(but(whole(version, scope_version, &["x = 3"]), |part| {
+            (part.whole, part.digest) = (false, digest)
+        }))
     };
     let (mut world, leaf) = leased();
     world.input(leaf, Input::ClientDisconnected { client: ClientId(1) });
@@ -140,8 +142,11 @@ fn a_wrong_step_leaves_nothing_that_is_held_and_not_heeded() {
     let (mut world, leaf) = leased();
     let filter = enroute_filter::Filter::parse("x = 1").expect("a filter");
     world.brokers.get_mut(&leaf).expect("it lives").watch(WatchId(1), filter);
-    let wrong = Interest { whole: false, removed: whole(1, 1, &["x = 2"]).added, ..whole(2, 1, &["x = 1"]) };
-    let said = says(&mut world, leaf, LeafMessage::Interest(Interest { digest: Digest(1), ..wrong }));
+    let gone = whole(1, 1, &["x = 2"]).part.added.clone();
+    let wrong = but(whole(2, 1, &["x = 1"]), |part| {
+        (part.whole, part.removed, part.digest) = (false, gone, Digest(1));
+    });
+    let said = says(&mut world, leaf, LeafMessage::Interest(wrong));
     assert!(said.contains("closes the link") && said.contains("violation"), "{said}");
     world.input(leaf, Input::LinkUp { link: LINK, neighbour: neighbour("second", Role::Parent) });
     says(&mut world, leaf, LeafMessage::Path(vec![BrokerId::of_peer("second")]));
@@ -187,9 +192,10 @@ fn a_lease_does_not_outlast_that_of_the_one_who_gives_it() {
 fn acknowledgements_wait_for_the_leaves_below() {
     let (mut world, middle) = between();
     assert!(over(&mut world, middle, SECOND, LeafMessage::Renew { number: 1 }).contains("lease 1"));
-    let more = Interest { whole: false, ..whole(2, 1, &["x = 3"]) };
-    let digest = whole(2, 1, &["x = 2", "x = 3"]).digest;
-    let said = says(&mut world, middle, LeafMessage::Interest(Interest { digest, ..more }));
+    let more = whole(2, 1, &["x = 3"]);
+    let digest = whole(2, 1, &["x = 2", "x = 3"]).part.digest;
+    let said =
+        says(&mut world, middle, LeafMessage::Interest(but(more, |part| (part.whole, part.digest) = (false, digest))));
     assert!(said.contains("interest 3 for scope 1: +[x = 3]") && !said.contains("is held"), "{said}");
     let said = over(&mut world, middle, SECOND, held(3));
     assert!(said.contains("interest 2 is held"), "{said}");
@@ -224,8 +230,8 @@ fn a_leaf_is_not_told_its_own_interest() {
     world.subscribe(core, 1, "s", "x = 2");
     let said = says(&mut world, core, LeafMessage::Scope { version: 1, scope: Scope::Anything });
     assert!(said.contains("whole interest 1 for scope 1: +[x = 2] -[]"), "{said}");
-    let more =
-        Interest { whole: false, digest: whole(2, 0, &["x = 1", "x = 2", "x = 3"]).digest, ..whole(2, 0, &["x = 3"]) };
+    let all = whole(2, 0, &["x = 1", "x = 2", "x = 3"]);
+    let more = but(whole(2, 0, &["x = 3"]), |part| (part.whole, part.digest) = (false, all.part.digest));
     let said = says(&mut world, core, LeafMessage::Interest(more));
     assert!(!said.contains("x = 3"), "{said}");
 }

@@ -4,6 +4,7 @@ use crate::invariants::{link_mute, mute_link_state};
 use crate::world::{World, event};
 use enroute_broker::*;
 use enroute_filter::{Event, Filter};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const LINK: LinkId = LinkId(500);
@@ -76,7 +77,13 @@ fn announced(text: &str) -> AnnouncedFilter {
 pub(crate) fn whole(version: u64, scope_version: u64, filters: &[&str]) -> Interest {
     let added: Vec<AnnouncedFilter> = filters.iter().map(|text| announced(text)).collect();
     let digest = added.iter().fold(Digest::default(), Digest::with);
-    Interest { version, scope_version, whole: true, added, removed: Vec::new(), last: true, digest }
+    (scope_version, InterestPart { version, whole: true, added, removed: Vec::new(), last: true, digest }).into()
+}
+
+/// The same with something else in it.
+pub(crate) fn but(mut interest: Interest, change: impl FnOnce(&mut InterestPart)) -> Interest {
+    change(Arc::make_mut(&mut interest.part));
+    interest
 }
 
 pub(crate) fn frame(origin: &str, to: &str, event: &Event) -> EventFrame {
@@ -104,7 +111,7 @@ fn what_a_leaf_says_is_checked() {
     let detach = Detach { leaf: BrokerId(1), incarnation: 1, epoch: 1, path: long.clone() };
     let unreadable = AnnouncedFilter(vec![0xff; 4].into());
     let digest = Digest::default().with(&unreadable);
-    let garbled = Interest { added: vec![unreadable], digest, ..whole(2, 0, &[]) };
+    let garbled = but(whole(2, 0, &[]), |part| (part.added, part.digest) = (vec![unreadable], digest));
     let held = LeafMessage::Held { step: u64::MAX, brokers: 0, missing: Vec::new() };
     let long_attach = LeafMessage::Attach(Attach { epoch: 2, previous: long, table: 1 });
     let scope = || LeafMessage::Scope { version: 1, scope: Scope::Anything };
@@ -116,7 +123,7 @@ fn what_a_leaf_says_is_checked() {
         ("lease", vec![message(LeafMessage::Lease { number: 1, lasts_us: 1 })]),
         ("revoke", vec![message(LeafMessage::Revoke)]),
         ("long detach", vec![message(LeafMessage::Detach(detach))]),
-        ("digest", vec![message(LeafMessage::Interest(Interest { digest: Digest(1), ..whole(2, 0, &["x = 1"]) }))]),
+        ("digest", vec![message(LeafMessage::Interest(but(whole(2, 0, &["x = 1"]), |part| part.digest = Digest(1))))]),
         ("filter", vec![message(LeafMessage::Interest(garbled))]),
         ("old scope", vec![message(scope()), message(scope())]),
         ("core talk", vec![message(held), Input::Message { link: LINK, message: Message::Synced }]),
@@ -165,7 +172,7 @@ fn what_a_parent_says_is_checked() {
         ("scope", vec![message(LeafMessage::Scope { version: 1, scope: Scope::Anything })]),
         ("another's path", vec![path(&["other"])]),
         ("a long path", vec![message(LeafMessage::Path(vec![BrokerId::of_peer("parent"); MAX_PATH + 1]))]),
-        ("digest", vec![message(LeafMessage::Interest(Interest { digest: Digest(1), ..whole(1, 0, &["x = 1"]) }))]),
+        ("digest", vec![message(LeafMessage::Interest(but(whole(1, 0, &["x = 1"]), |part| part.digest = Digest(1))))]),
         ("core talk", vec![Input::Message { link: LINK, message: Message::SyncedAck }]),
         ("event for another", vec![arrival(frame("far", "other", &event("x", 1)))]),
         (

@@ -4,6 +4,7 @@ mod costs;
 mod invariants;
 mod leases;
 mod leaves;
+mod letters;
 mod merging;
 mod scopes;
 mod transcript;

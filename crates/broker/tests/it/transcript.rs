@@ -59,9 +59,12 @@ fn describe_message(message: &Message, name: &dyn Fn(BrokerId) -> String) -> Str
         Message::Scope(record) => {
             format!("scope of {} {}: {}", name(record.origin), version(record.version), describe_scope(&record.scope))
         }
-        Message::Routed(routed) => {
-            let (source, destination) = (name(routed.source), name(routed.destination));
-            format!("({source} to {destination}) {}", describe_routed(&routed.body, name))
+        Message::Routed(letters) => {
+            let one = |letter: &Routed| {
+                let (source, destination) = (name(letter.source.broker), name(letter.destination.broker));
+                format!("({source} to {destination}) {}", describe_routed(&letter.body, name))
+            };
+            letters.0.iter().map(one).collect::<Vec<_>>().join("; ")
         }
         Message::Leaf(message) => describe_leaf(message, name),
     }
@@ -105,7 +108,8 @@ fn describe_scope(scope: &Scope) -> String {
 }
 
 fn describe_interest(interest: &Interest) -> String {
-    let Interest { version, scope_version, whole, added, removed, last, digest: _ } = interest;
+    let Interest { scope_version, part } = interest;
+    let InterestPart { version, whole, added, removed, last, digest: _ } = &**part;
     let whole = if *whole { "whole " } else { "" };
     let last = if *last { "" } else { " ..." };
     let (added, removed) = (filters(added), filters(removed));

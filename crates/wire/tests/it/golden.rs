@@ -4,8 +4,8 @@ use crate::sample::{Sample, TRAFFIC};
 use bytes::Bytes;
 use enroute_broker::{
     AnnouncedFilter, Attach, BrokerId, CloseReason, Command, Delivery, Detach, Digest, EventFrame, EventId, Held,
-    Interest, LeafMessage, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId, Role, Routed,
-    RoutedBody, Scope, ScopeRecord, Version,
+    InterestPart, LeafMessage, Letters, Life, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId,
+    Role, Routed, RoutedBody, Scope, ScopeRecord, Version,
 };
 use enroute_filter::{Event, Filter, Limit, Limits, Value};
 use enroute_wire::{
@@ -114,19 +114,13 @@ fn messages() -> Vec<(&'static str, Message)> {
     };
     let scope = |scope| Message::Scope(ScopeRecord { origin: BrokerId(5), version: version(2), scope }.into());
     let routed = |body| {
-        Message::Routed(Routed {
-            source: BrokerId(5),
-            source_incarnation: 6,
-            destination: BrokerId(7),
-            destination_incarnation: 8,
-            hop_limit: 16,
-            body,
-        })
+        let source = Life { broker: BrokerId(5), incarnation: 6 };
+        let destination = Life { broker: BrokerId(7), incarnation: 8 };
+        Message::Routed(Letters(vec![Routed { source, destination, passed: 1, body }]))
     };
     let data = |payload| routed(RoutedBody::Data { epoch: 1, sequence: 2, payload });
-    let interest = Interest {
+    let part = InterestPart {
         version: 3,
-        scope_version: 4,
         whole: false,
         added: vec![announced(b"added"), announced(b"more")],
         removed: vec![announced(b"gone")],
@@ -141,7 +135,7 @@ fn messages() -> Vec<(&'static str, Message)> {
         ("scope-nobody", scope(Scope::Nobody)),
         ("scope-anything", scope(Scope::Anything)),
         ("scope-filters", scope(Scope::Filters(vec![announced(b"one"), announced(b"two")]))),
-        ("routed-interest", data(Payload::Interest(interest))),
+        ("routed-interest", data(Payload::Interest((4, part).into()))),
         ("routed-resync", data(Payload::Resync { version: 3 })),
         ("routed-ack", routed(RoutedBody::Ack { epoch: 1, received: 2 })),
         ("routed-restart", routed(RoutedBody::Restart { epoch: 1 })),
@@ -155,9 +149,8 @@ fn detach() -> Detach {
 
 fn leaf_messages() -> Vec<(&'static str, LeafMessage)> {
     let path = vec![BrokerId(14), BrokerId(300)];
-    let interest = Interest {
+    let part = InterestPart {
         version: 3,
-        scope_version: 4,
         whole: true,
         added: vec![announced(b"added")],
         removed: Vec::new(),
@@ -167,7 +160,7 @@ fn leaf_messages() -> Vec<(&'static str, LeafMessage)> {
     vec![
         ("attach", LeafMessage::Attach(Attach { epoch: 13, previous: path.clone(), table: 65_536 })),
         ("path", LeafMessage::Path(path)),
-        ("interest", LeafMessage::Interest(interest)),
+        ("interest", LeafMessage::Interest((4, part).into())),
         ("held", LeafMessage::Held { step: 3, brokers: 5, missing: vec![BrokerId(9)] }),
         ("scope", LeafMessage::Scope { version: 4, scope: Scope::Anything }),
         ("renew", LeafMessage::Renew { number: 7 }),

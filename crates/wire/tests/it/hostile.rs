@@ -183,6 +183,7 @@ fn lengths_that_lie_allocate_nothing_for_it() {
         lie(Kind::Message, &[3, 9], length);
         lie(Kind::Message, &[4, 0, 0, 0, 2], length);
         lie(Kind::Message, &[4, 0, 0, 0, 2, 1], length);
+        (0..3).for_each(|zeros| lie(Kind::Message, &[&[5][..], &[0; 2][..zeros]].concat(), length));
         lie(Kind::Message, &[6, 0, 1], length);
         lie(Kind::Message, &[6, 1], length);
         lie(Kind::Message, &[6, 2, 1, 1, 1], length);

@@ -3,6 +3,7 @@
 mod allocation;
 mod golden;
 mod hostile;
+mod letters;
 mod properties;
 mod sample;
 mod strategies;

@@ -4,8 +4,8 @@ use crate::sample::Sample;
 use bytes::Bytes;
 use enroute_broker::{
     AnnouncedFilter, Attach, BrokerId, CloseReason, Command, Delivery, Detach, Digest, EventFrame, EventId, Held,
-    Interest, LeafMessage, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId, Role, Routed,
-    RoutedBody, Scope, ScopeRecord, Version,
+    Interest, InterestPart, LeafMessage, Letters, Life, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply,
+    RequestId, Role, Routed, RoutedBody, Scope, ScopeRecord, Version,
 };
 use enroute_filter::{Filter, Limit, Limits};
 use enroute_wire::{
@@ -85,14 +85,8 @@ fn scope() -> impl Strategy<Value = Scope> {
 fn interest() -> impl Strategy<Value = Interest> {
     let parts =
         (number(), number(), any::<bool>(), announced(), announced(), any::<bool>(), any::<u128>().prop_map(Digest));
-    parts.prop_map(|(version, scope_version, whole, added, removed, last, digest)| Interest {
-        version,
-        scope_version,
-        whole,
-        added,
-        removed,
-        last,
-        digest,
+    parts.prop_map(|(version, scope_version, whole, added, removed, last, digest)| {
+        (scope_version, InterestPart { version, whole, added, removed, last, digest }).into()
     })
 }
 
@@ -114,16 +108,13 @@ fn routed_body() -> impl Strategy<Value = RoutedBody> {
 }
 
 fn routed() -> impl Strategy<Value = Routed> {
-    (broker(), number(), broker(), number(), any::<u16>(), routed_body()).prop_map(
-        |(source, source_incarnation, destination, destination_incarnation, hop_limit, body)| Routed {
-            source,
-            source_incarnation,
-            destination,
-            destination_incarnation,
-            hop_limit,
-            body,
-        },
-    )
+    let life = || (broker(), number()).prop_map(|(broker, incarnation)| Life { broker, incarnation });
+    (life(), life(), any::<u16>(), routed_body()).prop_map(|(source, destination, passed, body)| Routed {
+        source,
+        destination,
+        passed,
+        body,
+    })
 }
 
 pub(crate) fn message() -> impl Strategy<Value = Message> {
@@ -135,7 +126,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
         link_state().prop_map(|state| Message::LinkState(state.into())),
         (broker(), version(), scope())
             .prop_map(|(origin, version, scope)| Message::Scope(ScopeRecord { origin, version, scope }.into())),
-        routed().prop_map(Message::Routed),
+        vec(routed(), 0..4).prop_map(|letters| Message::Routed(Letters(letters))),
         leaf_message().prop_map(Message::Leaf),
     ]
 }

@@ -1,0 +1,193 @@
+//! Routed control on its way: letters that leave over one link soon after each other leave together.
+//!
+//! Few go at once. When many go over a link, since many answer a new publisher or a publisher acknowledges what many have said,
+//! the rest waits for a moment for what follows: what letters have in common then goes over the link once ([`Letters`]).
+
+use crate::broker::Broker;
+use crate::timers::Timer;
+use crate::{CloseReason, InterestPart, Letters, LinkId, MAX_LETTERS, Message, Output, Routed, Time};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Brokers that a letter may pass; far more than on any path that tables would choose.
+const MOST_PASSED: u16 = 1_024;
+
+/// How often letters go at once over a link within [`Config::gather`](crate::Config::gather).
+const BURST: u32 = 4;
+
+/// Bytes of letters that go together, about, unless a single one has more.
+const BYTES: usize = 64 << 10;
+
+/// Bytes of a letter, about, besides the filters in it.
+const LETTER: usize = 48;
+
+/// Letters that are about to go over a link.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    letters: Vec<Routed>,
+    bytes: usize,
+    /// The end of the time of gathering, how often letters may still go at once before it, and whether some wait for it.
+    until: Time,
+    at_once: u32,
+    waiting: bool,
+}
+
+impl Gathered {
+    fn has_room_for(&self, letter: &Routed) -> bool {
+        self.letters.is_empty()
+            || (self.letters.len() < MAX_LETTERS && self.bytes + bytes(letter, self.letters.last()) <= BYTES)
+    }
+
+    fn push(&mut self, letter: Routed) {
+        self.bytes += bytes(&letter, self.letters.last());
+        self.letters.push(letter);
+    }
+
+    /// When they are to go.
+    fn due(&mut self, now: Time, gather: Duration) -> Time {
+        if now >= self.until {
+            self.until = now + gather;
+            // After some that had to wait, more are likely to follow.
+            self.at_once = if std::mem::take(&mut self.waiting) { 0 } else { BURST };
+            return now;
+        }
+        self.waiting = self.at_once == 0;
+        if self.waiting { self.until } else { now }
+    }
+
+    fn take(&mut self) -> Letters {
+        (self.at_once, self.bytes) = (self.at_once.saturating_sub(1), 0);
+        Letters(std::mem::take(&mut self.letters))
+    }
+}
+
+/// Bytes that a letter adds, about. What it says as the one before does is written once.
+fn bytes(letter: &Routed, before: Option<&Routed>) -> usize {
+    let same = |part: &Arc<InterestPart>| before.and_then(|it| it.body.part()).is_some_and(|it| Arc::ptr_eq(it, part));
+    let part = letter.body.part().filter(|part| !same(part));
+    let filters = part.into_iter().flat_map(|part| part.added.iter().chain(&part.removed));
+    LETTER + filters.map(|filter| filter.0.len()).sum::<usize>()
+}
+
+impl Broker {
+    /// Sends a letter towards its destination. Without a next hop it is dropped: its source sends it again.
+    pub(crate) fn pass_on(&mut self, letter: Routed, out: &mut Vec<Output>) {
+        let route = self.topology.route(letter.destination.broker);
+        let Some(id) = route.and_then(|route| self.links.to(route.next_hop)) else { return };
+        if self.links.get(id).is_some_and(|link| !link.letters.has_room_for(&letter)) {
+            self.send_letters(id, out);
+        }
+        if let Some(link) = self.links.get_mut(id) {
+            link.letters.push(letter);
+            self.unsettled.letters.insert(id);
+        }
+    }
+
+    /// Sends what has gathered for a link.
+    pub(crate) fn send_letters(&mut self, id: LinkId, out: &mut Vec<Output>) {
+        let letters = self.links.get_mut(id).map(|link| link.letters.take()).unwrap_or_default();
+        if !letters.0.is_empty() {
+            self.send(id, Message::Routed(letters), out);
+        }
+    }
+
+    /// Sends what has gathered for links, or leaves it for a moment for what follows. What waits for a link that goes down goes
+    /// with it, as does what is under way there.
+    pub(crate) fn send_gathered(&mut self, out: &mut Vec<Output>) {
+        let (now, gather) = (self.now, self.config.gather);
+        while let Some(id) = self.unsettled.letters.pop_first() {
+            let Some(due) = self.links.get_mut(id).map(|link| link.letters.due(now, gather)) else { continue };
+            if due <= now {
+                self.timers.set(Timer::PassOn(id), None);
+                self.send_letters(id, out);
+            } else {
+                self.timers.set(Timer::PassOn(id), Some(due));
+            }
+        }
+    }
+
+    pub(crate) fn on_letters(&mut self, link: LinkId, letters: Letters, out: &mut Vec<Output>) {
+        for mut letter in letters.0 {
+            if letter.destination.broker == self.identity.id {
+                if letter.source.broker == self.identity.id {
+                    self.close(link, CloseReason::Violation("routed control from me to me".into()), out);
+                    return;
+                }
+                self.on_letter(letter, out);
+            } else if letter.passed < MOST_PASSED {
+                letter.passed += 1;
+                self.pass_on(letter, out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AnnouncedFilter, BrokerId, Digest, Interest, Life, Payload, RoutedBody};
+
+    const GATHER: Duration = Duration::from_micros(10);
+
+    fn letter(body: RoutedBody) -> Routed {
+        let life = |broker| Life { broker: BrokerId(broker), incarnation: 1 };
+        Routed { source: life(1), destination: life(2), passed: 0, body }
+    }
+
+    fn ack(received: u64) -> Routed {
+        letter(RoutedBody::Ack { epoch: 1, received })
+    }
+
+    fn interest(part: &Arc<InterestPart>) -> Routed {
+        let payload = Payload::Interest(Interest { scope_version: 1, part: part.clone() });
+        letter(RoutedBody::Data { epoch: 1, sequence: 1, payload })
+    }
+
+    fn part(bytes: usize) -> Arc<InterestPart> {
+        let (added, removed) = (vec![AnnouncedFilter(vec![0; bytes].into())], Vec::new());
+        Arc::new(InterestPart { version: 1, whole: true, added, removed, last: true, digest: Digest::default() })
+    }
+
+    /// Adds a letter at a time, and says how many go then, or when they will.
+    fn add(gathered: &mut Gathered, now: u64) -> Result<usize, u64> {
+        gathered.push(ack(now));
+        let due = gathered.due(Time(now), GATHER);
+        if due <= Time(now) { Ok(gathered.take().0.len()) } else { Err(due.0) }
+    }
+
+    #[test]
+    fn few_go_at_once_and_many_together() {
+        let mut gathered = Gathered::default();
+        for now in 100..100 + u64::from(BURST) {
+            assert_eq!(add(&mut gathered, now), Ok(1));
+        }
+        assert_eq!([104, 105, 109].map(|now| add(&mut gathered, now)), [Err(110); 3]);
+        assert_eq!((gathered.due(Time(110), GATHER), gathered.take().0.len()), (Time(110), 3));
+        // More follow, and wait; when none has had to, all is as it was.
+        assert_eq!([111, 119].map(|now| add(&mut gathered, now)), [Err(120); 2]);
+        assert_eq!(add(&mut gathered, 120), Ok(3));
+        assert_eq!([131, 132].map(|now| add(&mut gathered, now)), [Ok(1); 2]);
+    }
+
+    #[test]
+    fn what_goes_together_is_bounded_and_the_same_counts_once() {
+        let (mut gathered, small, large) = (Gathered::default(), part(BYTES / 3), part(2 * BYTES));
+        assert!(gathered.has_room_for(&interest(&large)), "a single one may be large");
+        for _ in 0..10 {
+            assert!(gathered.has_room_for(&interest(&small)));
+            gathered.push(interest(&small));
+        }
+        assert!(!gathered.has_room_for(&interest(&large)));
+        let other = interest(&part(BYTES / 3));
+        assert!(gathered.has_room_for(&other));
+        gathered.push(other);
+        assert!(!gathered.has_room_for(&interest(&part(BYTES / 3))));
+        gathered.take();
+        let mut count = 0;
+        while gathered.has_room_for(&ack(count)) {
+            gathered.push(ack(count));
+            count += 1;
+        }
+        assert_eq!(count as usize, MAX_LETTERS);
+    }
+}

@@ -1,0 +1,61 @@
+//! What many tell one, and one tells many, goes over a link together.
+
+use crate::world::{DELAY, World, event};
+use enroute_broker::*;
+use enroute_filter::Filter;
+use std::time::Duration;
+
+const PUBLISHERS: usize = 40;
+
+/// A subscriber's broker, a hub, and behind it publishers' brokers, at rest.
+fn star() -> (World, BrokerId, BrokerId, Vec<BrokerId>) {
+    let mut world = World::new();
+    let [subscriber, hub] = ["subscriber", "hub"].map(|name| world.start(name));
+    world.link(subscriber, hub);
+    let publishers: Vec<BrokerId> = (0..PUBLISHERS).map(|number| world.start(&format!("publisher {number}"))).collect();
+    publishers.iter().for_each(|&publisher| world.link(publisher, hub));
+    for &publisher in &publishers {
+        let filter = Filter::parse("x >= 0").expect("a filter");
+        world.command(publisher, 1, Command::Advertise { name: "all".into(), filter });
+    }
+    world.run();
+    world.advance(Duration::from_secs(1));
+    (world, subscriber, hub, publishers)
+}
+
+/// Control that a broker has had from another.
+fn received(world: &mut World, broker: BrokerId, from: BrokerId) -> u64 {
+    let links = world.status(broker).links;
+    links.iter().find(|link| link.neighbour == from.to_string()).expect("neighbours").control_received
+}
+
+#[test]
+fn a_subscription_goes_to_all_publishers_at_once_and_they_acknowledge_together() {
+    let (mut world, subscriber, hub, publishers) = star();
+    let (to_hub, to_subscriber) = (received(&mut world, hub, subscriber), received(&mut world, subscriber, hub));
+    let request = world.subscribe(subscriber, 1, "s", "x > 5");
+    world.advance(3 * DELAY);
+    assert_eq!(world.reply(subscriber, 1, request), None, "the acknowledgements are under way");
+    assert_eq!(world.answer(subscriber, 1, request), Reply::InForce { brokers: PUBLISHERS as u32 });
+    assert_eq!(received(&mut world, hub, subscriber), to_hub + 1);
+    let came = received(&mut world, subscriber, hub) - to_subscriber;
+    assert!((2..=8).contains(&came), "{came} messages bring {PUBLISHERS} acknowledgements");
+    for publisher in publishers {
+        world.publish(publisher, 1, event("x", 6));
+    }
+    world.run();
+    assert_eq!(world.deliveries(subscriber, 1).len(), PUBLISHERS);
+}
+
+/// What has gathered for a link that goes down is told over the next, and the answer does not say less for it.
+#[test]
+fn what_gathers_for_a_link_that_goes_down_is_told_all_the_same() {
+    let (mut world, subscriber, hub, _) = star();
+    let requests: Vec<u64> =
+        (0..20).map(|number| world.subscribe(subscriber, 1, &format!("s{number}"), &format!("x = {number}"))).collect();
+    world.cut(subscriber, hub);
+    world.link(subscriber, hub);
+    for request in requests {
+        assert_eq!(world.answer(subscriber, 1, request), Reply::InForce { brokers: PUBLISHERS as u32 });
+    }
+}
