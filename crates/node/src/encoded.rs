@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 const PIECE: usize = 60 << 10;
 /// Bytes that a piece begins with at least.
 const SMALLEST: usize = 512;
+/// One that has become so long gets room for all that a piece may have: growing by and by would copy it again and again, and
+/// blocks of many sizes come and go at a price.
+const LONG: usize = PIECE / 4;
 
 /// A queue of frames, in pieces.
 #[derive(Default)]
@@ -49,12 +52,16 @@ impl Encoded {
         match self.pieces.back_mut().filter(|piece| piece.bytes.len() < PIECE) {
             Some(piece) => {
                 let before = piece.bytes.len();
+                if before >= LONG && piece.bytes.capacity() - before < SMALLEST {
+                    piece.bytes.reserve(PIECE + SMALLEST - before);
+                }
                 encode(&mut piece.bytes)?;
                 piece.frames += 1;
                 self.bytes += piece.bytes.len() - before;
             }
             None => {
-                let mut bytes = BytesMut::with_capacity(self.usual.clamp(SMALLEST, PIECE + SMALLEST));
+                let room = if self.usual >= LONG { PIECE + SMALLEST } else { self.usual.max(SMALLEST) };
+                let mut bytes = BytesMut::with_capacity(room);
                 encode(&mut bytes)?;
                 self.bytes += bytes.len();
                 self.pieces.push_back(Piece { bytes, frames: 1 });

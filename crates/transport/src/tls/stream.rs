@@ -42,10 +42,12 @@ impl Buffer {
         if self.bytes.len() - self.end < least {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            if self.bytes.len() - self.end < least {
-                // Exactly, as those who want much know how much.
-                self.bytes.reserve_exact(self.end + least - self.bytes.len());
-                self.bytes.resize(self.end + least, 0);
+            let length = self.end + least;
+            if self.bytes.len() < length {
+                // What is long becomes as long as any at once, and is not copied while it grows.
+                let length = if length > RECORD { length.max(ROOM) } else { length };
+                self.bytes.reserve_exact(length - self.bytes.len());
+                self.bytes.resize(length, 0);
             }
         }
         &mut self.bytes[self.end..]
@@ -312,7 +314,8 @@ fn invalid(error: rustls::Error) -> io::Error {
 /// A stream through TLS.
 ///
 /// It gathers as [`Gathering`](crate::Gathering) does: a flush behind new bytes is put off until the task has done what else it
-/// can, or much has come together. Buffers are held only while they have something, or much comes and goes.
+/// can, or much has come together. Buffers are held only while they have something, or much comes and goes; after much, until
+/// a little does, and be it a sign of life.
 pub struct Stream<S> {
     stream: S,
     records: Records,
@@ -467,7 +470,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let waiting = this.records.waiting();
-        this.goes_much |= waiting >= MUCH - LITTLE;
+        this.goes_much |= waiting >= LITTLE;
         if std::mem::take(&mut this.is_fresh) && waiting < MUCH - LITTLE {
             context.waker().wake_by_ref();
             return Poll::Pending;
