@@ -13,6 +13,7 @@ use crate::world::{Happening, World};
 use enroute_broker::{Broker, BrokerId, Input, Letters, LinkId, Members, Message, Neighbour, Version};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 /// Words that may wait to be told; with more, the memory that they take would be seen.
 pub(crate) const MOST_WORDS: usize = 500_000;
@@ -57,6 +58,7 @@ impl World {
         let mut records = Vec::with_capacity(core.len());
         for &host in &core {
             let Some(broker) = &mut self.hosts[host].core else { continue };
+            broker.gather_for(Duration::ZERO);
             records.extend(broker.link_settled(std::mem::take(&mut links[host])).cloned());
         }
         let hosts = core.iter().map(|&host| (self.hosts[host].id, host)).collect();
@@ -85,7 +87,10 @@ impl World {
     /// From now on everything takes its way and its time.
     pub fn go_on(&mut self) {
         self.tell_at_once(0);
-        self.at_once = None;
+        if self.at_once.take().is_some() {
+            let gather = self.settings.config.gather;
+            self.hosts.iter_mut().filter_map(|host| host.core.as_mut()).for_each(|broker| broker.gather_for(gather));
+        }
     }
 
     /// While words are there at once: takes those that are, and leaves what goes over a link all the same.

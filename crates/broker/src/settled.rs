@@ -6,6 +6,7 @@ use crate::records::Records;
 use crate::timers::Timer;
 use crate::{LinkId, LinkState, Neighbour};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The link states of all brokers of a network at rest.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,11 @@ impl Broker {
         self.timers.set(Timer::Started, None);
         self.renew_link_state();
         self.topology.link_state(self.identity.id)
+    }
+
+    /// Changes [`Config::gather`](crate::Config::gather): nothing is to gather while all that is told from end to end is there at once.
+    pub fn gather_for(&mut self, time: Duration) {
+        self.config.gather = time;
     }
 
     /// Knows all members of the network at once, itself among them, and the ways to them. Most of what it holds of them, it shares
