@@ -1,8 +1,9 @@
-//! Peers in the roles of `enroute-bench forward`: Zenoh with its own library, NATS and Mosquitto with the least client that
-//! their protocols allow, which costs them less than any library.
+//! Peers in the roles of `enroute-bench forward`: Zenoh with its own library, NATS with its own and, as Mosquitto, with the least
+//! client that the protocol allows, which costs less than any library.
 
 mod mqtt;
 mod nats;
+mod nats_library;
 /// The same file, so that this program is built without Enroute.
 #[path = "../../src/forward/role.rs"]
 #[allow(dead_code)]
@@ -37,6 +38,7 @@ fn play(role: Role) -> Result<(), Failure> {
             match system.as_str() {
                 "zenoh" => serve_publisher(&mut zenoh_peer::Publisher::connect(&address, body)?),
                 "nats" => serve_publisher(&mut nats::Publisher::connect(&address, body)?),
+                "nats-library" => serve_publisher(&mut nats_library::Publisher::connect(&address, body)?),
                 _ => serve_publisher(&mut mqtt::Publisher::connect(&address, body)?),
             }
             Ok(())
@@ -44,6 +46,7 @@ fn play(role: Role) -> Result<(), Failure> {
         Role::Subscriber { system, address, connections } => match system.as_str() {
             "zenoh" => zenoh_peer::subscribe(&address, connections),
             "nats" => nats::subscribe(&address, connections),
+            "nats-library" => nats_library::subscribe(&address, connections),
             _ => mqtt::subscribe(&address, connections),
         },
         Role::Foreign { .. } => Err("a topic is exact: others' subscriptions mean nothing".into()),

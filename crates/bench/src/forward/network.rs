@@ -16,8 +16,10 @@ pub enum System {
     Stream,
     /// Zenoh, through routers.
     Zenoh,
-    /// NATS: Debian's nats-server.
+    /// NATS: Debian's nats-server, with the least clients that the protocol allows.
     Nats,
+    /// The same server, with NATS' own client library for Rust.
+    NatsLibrary,
     /// Mosquitto: Debian's.
     Mosquitto,
 }
@@ -37,7 +39,8 @@ pub struct Case {
 
 impl System {
     /// All of them.
-    pub const ALL: [System; 5] = [System::Enroute, System::Stream, System::Zenoh, System::Nats, System::Mosquitto];
+    pub const ALL: [System; 6] =
+        [System::Enroute, System::Stream, System::Zenoh, System::Nats, System::NatsLibrary, System::Mosquitto];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -46,6 +49,7 @@ impl System {
             System::Stream => "stream",
             System::Zenoh => "zenoh",
             System::Nats => "nats",
+            System::NatsLibrary => "nats-library",
             System::Mosquitto => "mosquitto",
         }
     }
@@ -57,7 +61,7 @@ impl System {
             System::Enroute => true,
             System::Stream => case.foreign == 0 && case.subscribers == 1,
             System::Zenoh => case.foreign == 0,
-            System::Nats | System::Mosquitto => case.foreign == 0 && case.brokers == 1,
+            System::Nats | System::NatsLibrary | System::Mosquitto => case.foreign == 0 && case.brokers == 1,
         }
     }
 }
@@ -85,7 +89,9 @@ impl Programs {
     fn start(&self, name: &str, system: System, role: &Role) -> Result<Process, String> {
         match system {
             System::Enroute | System::Stream => Process::start(name, &self.own, &["forward-role"], role),
-            System::Zenoh | System::Nats | System::Mosquitto => Process::start(name, &self.peers, &[], role),
+            System::Zenoh | System::Nats | System::NatsLibrary | System::Mosquitto => {
+                Process::start(name, &self.peers, &[], role)
+            }
         }
     }
 }
@@ -103,7 +109,7 @@ impl Network {
             let upstream = brokers.last().map(|broker| broker.address.clone());
             let role = Role::Broker { system: system.name().into(), port, upstream };
             brokers.push(match system {
-                System::Nats => start_nats(&name, port)?,
+                System::Nats | System::NatsLibrary => start_nats(&name, port)?,
                 System::Mosquitto => start_mosquitto(&name, port)?,
                 System::Enroute | System::Stream | System::Zenoh => programs.start(&name, system, &role)?,
             });

@@ -49,7 +49,7 @@ impl Plan {
         match system {
             System::Enroute | System::Stream => true,
             System::Zenoh => self.peers.is_file(),
-            System::Nats => self.peers.is_file() && find("nats-server").is_some(),
+            System::Nats | System::NatsLibrary => self.peers.is_file() && find("nats-server").is_some(),
             System::Mosquitto => self.peers.is_file() && find("mosquitto").is_some(),
         }
     }
