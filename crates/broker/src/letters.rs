@@ -10,7 +10,19 @@ use std::sync::Arc;
 /// Letters that may go together.
 pub const MAX_LETTERS: usize = 1_024;
 
-/// Letters that go over a link together, at most [`MAX_LETTERS`].
+/// Bytes that letters which go together may have in all, at the most that each can take, with all that it says in it: what is written
+/// once, and named by many, must not make others write, and do, far more than has come. It is less than a control frame may
+/// have, so that what has been read can be written again.
+pub const MAX_LETTERS_BYTES: usize = (1 << 20) - 64;
+
+/// The most that a letter takes besides what it says of an interest or a path, that a part takes besides its filters, and what
+/// the length of a filter or a broker takes.
+const LETTER: usize = 112;
+const PART: usize = 40;
+const LENGTH: usize = 5;
+const BROKER: usize = 9;
+
+/// Letters that go over a link together, at most [`MAX_LETTERS`] with at most [`MAX_LETTERS_BYTES`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Letters(pub Vec<Routed>);
 
@@ -58,6 +70,25 @@ impl<P> RoutedBody<P> {
             RoutedBody::Ack { epoch, received } => RoutedBody::Ack { epoch, received },
             RoutedBody::Restart { epoch } => RoutedBody::Restart { epoch },
         })
+    }
+}
+
+impl Routed {
+    /// The most that it takes, but for the part of an interest in it.
+    pub(crate) fn size_without_part(&self) -> usize {
+        match &self.body {
+            RoutedBody::Data { payload: Payload::Detach(detach), .. } => LETTER + BROKER * detach.path.len(),
+            RoutedBody::Data { payload: Payload::Interest(_) | Payload::Resync { .. }, .. }
+            | RoutedBody::Ack { .. }
+            | RoutedBody::Restart { .. } => LETTER,
+        }
+    }
+}
+
+impl InterestPart {
+    /// The most that it takes.
+    pub(crate) fn size(&self) -> usize {
+        PART + self.added.iter().chain(&self.removed).map(|filter| LENGTH + filter.0.len()).sum::<usize>()
     }
 }
 
@@ -130,9 +161,25 @@ fn check_count(count: usize) -> Result<(), String> {
     if count <= MAX_LETTERS { Ok(()) } else { Err(format!("{count} letters at once, at most {MAX_LETTERS} may be")) }
 }
 
+fn check_bytes(letters: &[Routed]) -> Result<(), String> {
+    let (mut bytes, mut last) = (0, None::<(&Arc<InterestPart>, usize)>);
+    for letter in letters {
+        bytes += letter.size_without_part();
+        if let Some(part) = letter.body.part() {
+            let size = last.filter(|(last, _)| Arc::ptr_eq(last, part)).map_or_else(|| part.size(), |(_, size)| size);
+            bytes += size;
+            last = Some((part, size));
+        }
+        if bytes > MAX_LETTERS_BYTES {
+            return Err(format!("letters of more than {MAX_LETTERS_BYTES} bytes at once, each with all that it says"));
+        }
+    }
+    Ok(())
+}
+
 impl Serialize for Letters {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        check_count(self.0.len()).map_err(ser::Error::custom)?;
+        check_count(self.0.len()).and_then(|()| check_bytes(&self.0)).map_err(ser::Error::custom)?;
         Packed::of(&self.0).serialize(serializer)
     }
 }
@@ -141,9 +188,9 @@ impl<'de> Deserialize<'de> for Letters {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Letters, D::Error> {
         let packed = Packed::deserialize(deserializer)?;
         check_count(packed.letters.len()).map_err(de::Error::custom)?;
-        packed
-            .unpack()
-            .map(Letters)
-            .ok_or_else(|| de::Error::custom("a letter names a broker or an interest that is missing"))
+        let missing = || de::Error::custom("a letter names a broker or an interest that is missing");
+        let letters = packed.unpack().ok_or_else(missing)?;
+        check_bytes(&letters).map_err(de::Error::custom)?;
+        Ok(Letters(letters))
     }
 }

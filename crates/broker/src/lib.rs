@@ -123,7 +123,7 @@ pub use enroute_covering::{Budget, MergingConfig};
 pub use filters::RemoteFilters;
 pub use io::{CloseReason, Command, Delivery, Input, Interested, Neighbour, Notice, Output, Receipt, Refusal, Reply};
 pub use leaf_message::{Attach, Detach, LeafMessage, MAX_PATH};
-pub use letters::{Letters, MAX_LETTERS};
+pub use letters::{Letters, MAX_LETTERS, MAX_LETTERS_BYTES};
 pub use message::{
     AnnouncedFilter, Digest, EventFrame, Held, Interest, InterestPart, Life, LinkEnd, LinkState, MAX_ADDRESSES,
     Message, Payload, Routed, RoutedBody, Scope, ScopeRecord,

@@ -5,7 +5,8 @@
 
 use crate::broker::Broker;
 use crate::timers::Timer;
-use crate::{CloseReason, InterestPart, Letters, LinkId, MAX_LETTERS, Message, Output, Routed, Time};
+use crate::{CloseReason, Letters, LinkId, MAX_LETTERS, MAX_LETTERS_BYTES, Message, Output, Routed, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,17 +16,20 @@ const MOST_PASSED: u16 = 1_024;
 /// How often letters go at once over a link within [`Config::gather`](crate::Config::gather).
 const BURST: u32 = 4;
 
-/// Bytes of letters that go together, about, unless a single one has more.
-const BYTES: usize = 64 << 10;
-
-/// Bytes of a letter, about, besides the filters in it.
-const LETTER: usize = 48;
+/// Bytes of letters that go together, unless a single one has more. What comes together mostly goes on together, and that is never
+/// more than [`MAX_LETTERS_BYTES`] with each part as often as it is named: who sends more than this makes nobody send over a
+/// link more than four times as much, and who sends less not more than twice as much.
+const BYTES: usize = 256 << 10;
 
 /// Letters that are about to go over a link.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     letters: Vec<Routed>,
+    /// The most that they take as they are written, and would take with all that each says in it.
     bytes: usize,
+    unpacked: usize,
+    /// The parts of interests in them, by their addresses.
+    parts: BTreeSet<usize>,
     /// The end of the time of gathering, how often letters may still go at once before it, and whether some wait for it.
     until: Time,
     at_once: u32,
@@ -34,12 +38,18 @@ pub(crate) struct Gathered {
 
 impl Gathered {
     fn has_room_for(&self, letter: &Routed) -> bool {
+        let more = Added::of(letter, &self.parts);
         self.letters.is_empty()
-            || (self.letters.len() < MAX_LETTERS && self.bytes + bytes(letter, self.letters.last()) <= BYTES)
+            || (self.letters.len() < MAX_LETTERS
+                && self.bytes + more.bytes <= BYTES
+                && self.unpacked + more.unpacked <= MAX_LETTERS_BYTES)
     }
 
     fn push(&mut self, letter: Routed) {
-        self.bytes += bytes(&letter, self.letters.last());
+        let more = Added::of(&letter, &self.parts);
+        self.bytes += more.bytes;
+        self.unpacked += more.unpacked;
+        self.parts.extend(more.part);
         self.letters.push(letter);
     }
 
@@ -55,18 +65,32 @@ impl Gathered {
         if self.waiting { self.until } else { now }
     }
 
-    fn take(&mut self) -> Letters {
-        (self.at_once, self.bytes) = (self.at_once.saturating_sub(1), 0);
+    pub(crate) fn take(&mut self) -> Letters {
+        self.at_once = self.at_once.saturating_sub(1);
+        (self.bytes, self.unpacked) = (0, 0);
+        self.parts.clear();
         Letters(std::mem::take(&mut self.letters))
     }
 }
 
-/// Bytes that a letter adds, about. What it says as the one before does is written once.
-fn bytes(letter: &Routed, before: Option<&Routed>) -> usize {
-    let same = |part: &Arc<InterestPart>| before.and_then(|it| it.body.part()).is_some_and(|it| Arc::ptr_eq(it, part));
-    let part = letter.body.part().filter(|part| !same(part));
-    let filters = part.into_iter().flat_map(|part| part.added.iter().chain(&part.removed));
-    LETTER + filters.map(|filter| filter.0.len()).sum::<usize>()
+/// What a letter adds to others.
+struct Added {
+    /// The most that it adds to what is written. A part of an interest that others say too is written once.
+    bytes: usize,
+    /// The most that it would add with all that it says in it.
+    unpacked: usize,
+    /// The address of the part of an interest in it.
+    part: Option<usize>,
+}
+
+impl Added {
+    fn of(letter: &Routed, parts: &BTreeSet<usize>) -> Added {
+        let (alone, part) = (letter.size_without_part(), letter.body.part());
+        let size = part.map_or(0, |part| part.size());
+        let part = part.map(|part| Arc::as_ptr(part).addr());
+        let again = part.is_some_and(|part| parts.contains(&part));
+        Added { bytes: alone + if again { 0 } else { size }, unpacked: alone + size, part }
+    }
 }
 
 impl Broker {
@@ -92,7 +116,7 @@ impl Broker {
     }
 
     /// Sends what has gathered for links, or leaves it for a moment for what follows. What waits for a link that goes down goes
-    /// with it, as does what is under way there.
+    /// another way then; what is under way there is lost.
     pub(crate) fn send_gathered(&mut self, out: &mut Vec<Output>) {
         let (now, gather) = (self.now, self.config.gather);
         while let Some(id) = self.unsettled.letters.pop_first() {
@@ -125,7 +149,7 @@ impl Broker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnnouncedFilter, BrokerId, Digest, Interest, Life, Payload, RoutedBody};
+    use crate::{AnnouncedFilter, BrokerId, Digest, Interest, InterestPart, Life, Payload, RoutedBody};
 
     const GATHER: Duration = Duration::from_micros(10);
 
@@ -169,25 +193,31 @@ mod tests {
         assert_eq!([131, 132].map(|now| add(&mut gathered, now)), [Ok(1); 2]);
     }
 
+    /// How many of these, over and over, are added before there is no room.
+    fn fill(gathered: &mut Gathered, letters: &[Routed]) -> usize {
+        let mut letters = letters.iter().cycle().take(2 * MAX_LETTERS);
+        let fits = |letter: &&Routed| {
+            let fits = gathered.has_room_for(letter);
+            if fits {
+                gathered.push((*letter).clone());
+            }
+            fits
+        };
+        letters.by_ref().take_while(fits).count()
+    }
+
     #[test]
     fn what_goes_together_is_bounded_and_the_same_counts_once() {
-        let (mut gathered, small, large) = (Gathered::default(), part(BYTES / 3), part(2 * BYTES));
-        assert!(gathered.has_room_for(&interest(&large)), "a single one may be large");
-        for _ in 0..10 {
-            assert!(gathered.has_room_for(&interest(&small)));
-            gathered.push(interest(&small));
-        }
-        assert!(!gathered.has_room_for(&interest(&large)));
-        let other = interest(&part(BYTES / 3));
-        assert!(gathered.has_room_for(&other));
-        gathered.push(other);
-        assert!(!gathered.has_room_for(&interest(&part(BYTES / 3))));
+        let (mut gathered, third) = (Gathered::default(), BYTES / 3);
+        assert_eq!(fill(&mut gathered, &[interest(&part(2 * BYTES))]), 1, "a single one may be large");
         gathered.take();
-        let mut count = 0;
-        while gathered.has_room_for(&ack(count)) {
-            gathered.push(ack(count));
-            count += 1;
-        }
-        assert_eq!(count as usize, MAX_LETTERS);
+        // Each of the same two is written once, but what they say is all reckoned with.
+        let two = [interest(&part(third)), interest(&part(third - 1_000))];
+        assert_eq!(fill(&mut gathered, &two), 12);
+        gathered.take();
+        let many: Vec<Routed> = (0..9).map(|_| interest(&part(third))).collect();
+        assert_eq!(fill(&mut gathered, &many), 2);
+        gathered.take();
+        assert_eq!(fill(&mut gathered, &[ack(1)]), MAX_LETTERS);
     }
 }

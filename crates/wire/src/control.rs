@@ -4,12 +4,15 @@ use crate::frame::{PREFIX, put_frame};
 use crate::layout::Reader;
 use crate::{Frame, Hello, HelloAck, HelloRefused, Kind, MAX_TEXT, ShortText, Traffic, WireError, codec};
 use bytes::BytesMut;
-use enroute_broker::{CloseReason, LinkState, MAX_ADDRESSES, Message};
+use enroute_broker::{CloseReason, LinkState, MAX_ADDRESSES, MAX_LETTERS_BYTES, Message};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Bytes that a control message, a client's request or the reply to one may have.
 pub const MAX_CONTROL: usize = 1024 * 1024;
+
+/// Besides letters a message has its kind, and how many lives, parts and letters there are.
+const _: () = assert!(MAX_LETTERS_BYTES + 1 + 3 * 9 <= MAX_CONTROL);
 
 /// A frame of the control stream.
 #[derive(Clone, Debug, PartialEq, Eq)]

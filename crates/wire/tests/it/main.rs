@@ -4,6 +4,7 @@ mod allocation;
 mod golden;
 mod hostile;
 mod letters;
+mod passing;
 mod properties;
 mod sample;
 mod strategies;
