@@ -59,3 +59,43 @@ fn what_gathers_for_a_link_that_goes_down_is_told_all_the_same() {
         assert_eq!(world.answer(subscriber, 1, request), Reply::InForce { brokers: PUBLISHERS as u32 });
     }
 }
+
+/// The same when a link is replaced or given up while what it was to carry waits: nothing need be sent again for that.
+#[test]
+fn what_gathers_for_a_link_that_is_replaced_or_given_up_goes_another_way_at_once() {
+    for replaced in [true, false] {
+        let mut world = World::new();
+        world.config.gather = Duration::from_millis(100);
+        let [one, other, near, hub, publisher] = ["one", "other", "near", "hub", "publisher"].map(|it| world.start(it));
+        for (from, to, cost) in
+            [(one, near, 1), (other, near, 1), (near, hub, 1), (hub, publisher, 1), (near, publisher, 9)]
+        {
+            world.link_with_cost(from, to, cost);
+        }
+        let filter = Filter::parse("x >= 0").expect("a filter");
+        world.command(publisher, 1, Command::Advertise { name: "all".into(), filter });
+        world.run();
+        world.advance(Duration::from_secs(1));
+        let resent = |world: &mut World| [one, other].map(|broker| world.status(broker).counters.resent);
+        let before = resent(&mut world);
+        let mut requests = Vec::new();
+        for number in 0..4 {
+            let (name, filter) = (format!("s{number}"), format!("x = {number}"));
+            requests.extend([one, other].map(|broker| (broker, world.subscribe(broker, 1, &name, &filter))));
+        }
+        // Some have gone on from where the ways meet, and some wait there.
+        let carried = received(&mut world, hub, near);
+        world.advance(DELAY * 5 / 2);
+        assert_eq!(received(&mut world, hub, near), carried + 4);
+        if replaced {
+            world.link(near, hub)
+        } else {
+            world.cut(near, hub)
+        };
+        world.advance(Duration::from_millis(350));
+        for (broker, request) in requests {
+            assert_eq!(world.reply(broker, 1, request), Some(&Reply::InForce { brokers: 1 }), "{replaced}");
+        }
+        assert_eq!(resent(&mut world), before, "{replaced}");
+    }
+}
