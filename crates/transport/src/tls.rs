@@ -4,6 +4,8 @@
 //! [`tls::Config`](libp2p::tls::Config) always asks for ChaCha20-Poly1305 first, which takes five times as long there. What is
 //! said about certificates is libp2p's.
 
+#[cfg(test)]
+mod hostile;
 mod stream;
 #[cfg(test)]
 mod tests;

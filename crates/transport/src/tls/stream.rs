@@ -395,7 +395,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let incoming = &mut self.records.incoming;
         if incoming.len() >= ROOM {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "what comes is no record")));
+            let error = rustls::Error::General("a message in too many pieces".into());
+            self.records.failed = Some(error.clone());
+            return Poll::Ready(Err(invalid(error)));
         }
         let least = if self.comes_much { ROOM - incoming.len() } else { LITTLE };
         let room = incoming.room(least);
