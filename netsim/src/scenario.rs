@@ -88,6 +88,7 @@ pub struct Times {
     pub park_ms: Option<u64>,
     pub narrowing_ms: Option<u64>,
     pub coalesce_ms: Option<u64>,
+    pub gather_ms: Option<u64>,
     pub resend_ms: Option<u64>,
     pub resend_max_ms: Option<u64>,
     /// Between signs of life of real brokers, which virtual time does without.
@@ -111,6 +112,7 @@ impl Times {
         set(&mut config.park, self.park_ms);
         set(&mut config.narrowing, self.narrowing_ms);
         set(&mut config.coalesce, self.coalesce_ms);
+        set(&mut config.gather, self.gather_ms);
         set(&mut config.resend, self.resend_ms);
         set(&mut config.resend_max, self.resend_max_ms);
         config

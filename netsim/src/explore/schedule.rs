@@ -37,15 +37,18 @@ pub fn schedule(seed: u64, brokers: usize) -> Result<Scenario, ScenarioError> {
     let mut draft = Draft::new(seed, random, &topology, &leaf_plans, links.detection_us[1].div_ceil(1_000));
     let clients = draft.clients();
     let steps = draft.steps();
+    let publish_on_answers = draft.random.random_bool(0.5);
+    let gather_ms = [None, None, Some(0), Some(50)][draft.random.random_range(0..4)];
+    let (grace_ms, narrowing_ms) = (Some(draft.grace_ms), Some(draft.narrowing_ms));
     Ok(Scenario {
         name: format!("explored with seed {seed}"),
         seed,
         topology,
         leaf_plans,
         links,
-        times: Times { grace_ms: Some(draft.grace_ms), narrowing_ms: Some(draft.narrowing_ms), ..Times::default() },
+        times: Times { grace_ms, narrowing_ms, gather_ms, ..Times::default() },
         clients,
-        publish_on_answers: draft.random.random_bool(0.5),
+        publish_on_answers,
         steps,
         ..Scenario::default()
     })
