@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Messages under way at a time on one channel; with frames of 64 KiB this bounds what a link's queue holds for it.
-const WINDOW: usize = 16;
+pub(crate) const WINDOW: usize = 16;
 
 /// Both directions of the conversation with one other broker. There are as many as brokers, and most are silent most of the
 /// time: then none takes more than these numbers.

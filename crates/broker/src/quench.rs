@@ -7,6 +7,7 @@
 //! it no longer is.
 
 use crate::broker::Broker;
+use crate::channel::WINDOW;
 use crate::interest::Source;
 use crate::received::Changes;
 use crate::timers::Timer;
@@ -58,12 +59,24 @@ pub(crate) enum Owed {
     Uplink { link: LinkId, step: u64 },
 }
 
+impl Owed {
+    /// Whether both are to the same broker, so that the later one says what the earlier one would.
+    fn is_to_same(&self, other: &Owed) -> bool {
+        match (self, other) {
+            (Owed::Channel { to, .. }, Owed::Channel { to: other, .. }) => to == other,
+            (Owed::Uplink { link, .. }, Owed::Uplink { link: other, .. }) => link == other,
+            (Owed::Channel { .. }, Owed::Uplink { .. }) | (Owed::Uplink { .. }, Owed::Channel { .. }) => false,
+        }
+    }
+}
+
 /// What all leaves that are quenched have in common.
 #[derive(Debug, Default)]
 pub(crate) struct Quench {
     /// What anybody wants; kept only while a leaf is quenched.
     wanted: Option<BTreeMap<AnnouncedFilter, Wanted>>,
-    /// Each with the version that it acknowledges, which do not descend.
+    /// Each with the version that it acknowledges, which do not descend; at most [`WINDOW`] to one broker. Whoever keeps to the rules
+    /// waits for these before it says more.
     owed: VecDeque<(u64, Owed)>,
 }
 
@@ -213,9 +226,16 @@ impl Broker {
 
     /// Acknowledges at once, or when the quenched leaves hold the present version.
     pub(crate) fn owe(&mut self, owed: Owed, out: &mut Vec<Output>) {
-        let entry = (self.announcements.version, owed);
-        if !self.quench.owed.contains(&entry) {
-            self.quench.owed.push_back(entry);
+        let (version, all) = (self.announcements.version, &mut self.quench.owed);
+        let same = (0..all.len()).filter(|&place| all[place].1.is_to_same(&owed));
+        let (count, last) = same.fold((0, None), |(count, _), place| (count + 1, Some(place)));
+        match last {
+            Some(place) if all[place].0 == version => all[place].1 = owed,
+            Some(place) if count == WINDOW => {
+                all.remove(place);
+                all.push_back((version, owed));
+            }
+            Some(_) | None => all.push_back((version, owed)),
         }
         self.pay_owed(out);
     }

@@ -347,3 +347,42 @@ fn the_scope_of_a_leaf_goes_with_it() {
     world.advance(Duration::from_secs(601));
     assert_eq!(scope(&mut world), "nobody");
 }
+
+/// However often somebody says something while a leaf has not taken in what it is told, it is owed one acknowledgement for all.
+#[test]
+fn acknowledgements_that_wait_for_a_leaf_do_not_pile_up() {
+    let mut world = World::new();
+    let core = world.start("core");
+    attach_publisher(&mut world, core, SECOND, "second");
+    assert!(over(&mut world, core, SECOND, LeafMessage::Renew { number: 1 }).contains("lease 1"));
+    let (mute, link) = link_mute(&mut world, core);
+    let state = mute_link_state(&world, mute, core);
+    world.input(core, Input::Message { link, message: state });
+    let letter = |epoch, sequence, payload| {
+        let life = |broker| Life { broker, incarnation: 1 };
+        let body = RoutedBody::Data { epoch, sequence, payload };
+        Routed { source: life(mute), destination: life(core), passed: 0, body }
+    };
+    let interest = letter(1, 1, Payload::Interest(whole(1, 1, &["x = 2"])));
+    let more = (2..1_000).map(|sequence| letter(1, sequence, Payload::Resync { version: 1 }));
+    // Nor if it begins anew all the time.
+    let anew = (2..20).map(|epoch| letter(epoch, 1, Payload::Resync { version: 1 }));
+    let letters = Letters([interest].into_iter().chain(more).chain(anew).collect());
+    let said = lines(&mut world, core, Input::Message { link, message: Message::Routed(letters) });
+    assert!(said.contains("x = 2") && !said.contains("got "), "{said}");
+    let said = over(&mut world, core, SECOND, held(2));
+    assert_eq!((said.matches("got ").count(), said.matches("got 19:1").count()), (1, 1), "{said}");
+    // If what is wanted changes each time, it is owed some, each for more than the one before.
+    for sequence in 2..100 {
+        let filter = format!("x = {sequence}");
+        let letter = letter(19, sequence, Payload::Interest(whole(1, sequence, &[&filter])));
+        world.input(core, Input::Message { link, message: Message::Routed(Letters(vec![letter])) });
+    }
+    world.transcript = Some(Vec::new());
+    for step in 3..=11 {
+        world.input(core, Input::Message { link: SECOND, message: Message::Leaf(held(step)) });
+    }
+    world.advance(Duration::from_millis(5));
+    let said = world.transcript.take().unwrap_or_default().join("\n");
+    assert_eq!((said.matches("got 19:").count(), said.contains("got 19:99")), (16, true), "{said}");
+}
