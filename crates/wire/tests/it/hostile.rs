@@ -170,6 +170,26 @@ fn the_worst_list_stays_within_the_allowance() {
     assert!(matches!(decoded[..], [Sample::Control(ControlFrame::Message(Message::Scope(_)))]));
 }
 
+/// The same of what letters name, and of letters: two bytes for a life, six for a part, and six for a letter.
+#[test]
+fn lives_and_parts_that_nobody_names_and_letters_without_an_end_stay_within_the_allowance() {
+    let list = |element: &[u8], bytes: usize| {
+        let count = bytes / element.len();
+        let length = u32::try_from(count).unwrap().to_le_bytes();
+        [&[252][..], &length, &element.repeat(count)].concat()
+    };
+    let most = MAX_CONTROL - 32;
+    let contents = [
+        ([&[5][..], &list(&[1, 0], most), &[0, 0]].concat(), true),
+        ([&[5, 0][..], &list(&[1, 0, 0, 0, 1, 1], most), &[0]].concat(), true),
+        ([&[5, 1, 1, 0, 0][..], &list(&[0, 0, 0, 1, 1, 1], most)].concat(), false),
+    ];
+    for (content, is_read) in contents {
+        let decoded = decode_everywhere(&Frame { kind: Kind::Message, content: content.into() });
+        assert_eq!(decoded.len(), usize::from(is_read));
+    }
+}
+
 #[test]
 fn lengths_that_lie_allocate_nothing_for_it() {
     let lie = |kind: Kind, start: &[u8], length: u64| {

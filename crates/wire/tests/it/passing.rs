@@ -9,6 +9,7 @@ use enroute_broker::{
 use enroute_wire::{ControlFrame, Frame, Kind, MAX_CONTROL, encode_message};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Links from the broker that passes on to its neighbours: the first says what it likes, the others may be told.
@@ -28,6 +29,21 @@ fn handle(broker: &mut Broker, input: Input) -> Vec<Output> {
     out
 }
 
+/// A neighbour that has dialled so often.
+fn dialled(number: u64, dial: u64) -> Neighbour {
+    Neighbour {
+        broker: id(number),
+        role: Role::Core,
+        peer_id: name(number).into(),
+        incarnation: 1,
+        start_nonce: 1,
+        dialled_by: id(number),
+        dial,
+        cost: 1,
+        told_incarnation: 1,
+    }
+}
+
 /// A broker with links that are in use.
 fn hub() -> Broker {
     let peer_id: Arc<str> = "hub".into();
@@ -36,18 +52,7 @@ fn hub() -> Broker {
     let mut broker = Broker::new(identity, Config::default(), Time(0));
     for number in 0..LINKS {
         let (link, neighbour) = (LinkId(number), id(number));
-        let input = Neighbour {
-            broker: neighbour,
-            role: Role::Core,
-            peer_id: name(number).into(),
-            incarnation: 1,
-            start_nonce: 1,
-            dialled_by: neighbour,
-            dial: 1,
-            cost: 1,
-            told_incarnation: 1,
-        };
-        handle(&mut broker, Input::LinkUp { link, neighbour: input });
+        handle(&mut broker, Input::LinkUp { link, neighbour: dialled(number, 1) });
         let nonce = broker.link_nonce(neighbour).expect("it is linked");
         let record = LinkState {
             origin: neighbour,
@@ -241,5 +246,84 @@ proptest! {
             content(&letters)
         });
         pass_on(frames.collect());
+    }
+
+    #[test]
+    fn each_letter_goes_in_order_and_in_time_though_links_are_replaced(
+        steps in vec((prop_oneof![0..50_u64, 0..3_000_u64], 0..10_u8, vec(1..LINKS, 1..12)), 1..80),
+    ) {
+        let mut passing = Passing::new();
+        for (pause, action, destinations) in steps {
+            passing.wait(Time(passing.now.0 + pause));
+            if action == 0 {
+                passing.replace(destinations[0]);
+            } else {
+                passing.pass_on(destinations);
+            }
+        }
+        passing.wait(Time(passing.now.0 + 10_000));
+        for (number, waiting) in passing.waiting.iter().enumerate() {
+            prop_assert!(waiting.is_empty(), "{} never went to {}", waiting.len(), number);
+        }
+    }
+}
+
+/// Letters on their way through a broker whose links are replaced by and by.
+struct Passing {
+    broker: Broker,
+    now: Time,
+    said: u64,
+    dials: u64,
+    /// Which links there are, and to whom.
+    links: Vec<u64>,
+    /// For each neighbour the letters that have not gone, and when they came.
+    waiting: Vec<VecDeque<(u64, Time)>>,
+}
+
+impl Passing {
+    fn new() -> Passing {
+        let waiting = vec![VecDeque::new(); LINKS as usize];
+        Passing { broker: hub(), now: Time(0), said: 0, dials: 1, links: (0..LINKS).collect(), waiting }
+    }
+
+    fn input(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.broker.handle(input, self.now, &mut out);
+        for output in out {
+            let Output::Send { link, message: Message::Routed(letters) } = output else { continue };
+            let number = self.links[link.0 as usize];
+            assert_eq!(self.links.iter().rposition(|&it| it == number), Some(link.0 as usize), "the link in use");
+            for letter in letters.0 {
+                let (said, at) = self.waiting[number as usize].pop_front().expect("it was told once");
+                assert_eq!(letter.body, RoutedBody::Restart { epoch: said });
+                assert!(self.now.since(at) <= Config::default().gather);
+            }
+        }
+    }
+
+    /// Time passes, and the broker is woken when it wants to be.
+    fn wait(&mut self, until: Time) {
+        while let Some(at) = self.broker.wake_at().filter(|&at| at <= until) {
+            self.now = self.now.max(at);
+            self.input(Input::Timer);
+        }
+        self.now = until;
+    }
+
+    fn replace(&mut self, number: u64) {
+        self.dials += 1;
+        let link = LinkId(self.links.len() as u64);
+        self.links.push(number);
+        self.input(Input::LinkUp { link, neighbour: dialled(number, self.dials) });
+    }
+
+    fn pass_on(&mut self, destinations: Vec<u64>) {
+        let letters = destinations.into_iter().map(|to| {
+            self.said += 1;
+            self.waiting[to as usize].push_back((self.said, self.now));
+            Routed { body: RoutedBody::Restart { epoch: self.said }, ..detach(to, 0) }
+        });
+        let message = Message::Routed(Letters(letters.collect()));
+        self.input(Input::Message { link: LinkId(0), message });
     }
 }
