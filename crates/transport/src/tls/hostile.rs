@@ -324,6 +324,27 @@ fn a_handshake_that_is_spoilt_anywhere_fails_or_does_not_matter() {
     }
 }
 
+#[test]
+fn what_comes_with_the_end_of_the_handshake_and_is_all_is_read() {
+    let (socket, mut client) = (Socket::new(usize::MAX, 0), peer(true));
+    // rustls sends it behind its last words of the handshake.
+    client.writer().write_all(&words(0, 0, 100)).unwrap();
+    let opened = opened(&socket, session(false), |_| {
+        drop(pump(&socket, &mut client, usize::MAX).unwrap());
+        if !client.is_handshaking() {
+            client.send_close_notify();
+            drop(pump(&socket, &mut client, usize::MAX).unwrap());
+        }
+    });
+    let mut stream = opened.expect("a handshake");
+    assert!(socket.inner().incoming.is_empty(), "all has come at once");
+    let (mut context, mut bytes) = (Context::from_waker(Waker::noop()), [0; 200]);
+    for said in [&words(0, 0, 100)[..], &[]] {
+        let read = Pin::new(&mut stream).poll_read(&mut context, &mut bytes);
+        assert!(matches!(read, Poll::Ready(Ok(count)) if bytes[..count] == *said), "{read:?}");
+    }
+}
+
 /// A stream, and a peer that encrypts whatever it likes.
 struct Liar {
     stream: Stream<Socket>,

@@ -364,7 +364,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
     fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.records.step(Wish::Read(&mut [])) {
-                Ok(Step::Some | Step::Read(_) | Step::Done) => {}
+                // Whoever says no more with the handshake has said all of it: there may be something to read.
+                Ok(Step::Some | Step::Read(_) | Step::Done | Step::Over) => {}
                 Ok(Step::Waits) => {
                     ready!(self.poll_drain(context))?;
                     ready!(Pin::new(&mut self.stream).poll_flush(context))?;
@@ -375,7 +376,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
                         return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
                     }
                 }
-                Ok(Step::Over) => return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
                 Err(error) => {
                     self.tell(context);
                     return Poll::Ready(Err(invalid(error)));
