@@ -195,6 +195,7 @@ mod tests {
         assert_eq!((own.useless_bytes, tree.useless_bytes), (0, 0), "{compared}");
         assert!(flooding.useless_bytes > 0 && own.stretch == 1.0 && tree.stretch > 1.0, "{compared}");
     }
+
     /// The ring b00 to b04: its tree from b00 lacks the link b02-b03. Of what b02 publishes, b01, b00, b04 and b03 get each a
     /// copy over the tree in this order; the shortest ways are b01, b00 and b03, b04. A fault is found after 100 ms.
     #[test]

@@ -37,6 +37,7 @@ impl World {
     pub(crate) fn create(&mut self, host: usize) {
         self.trace(host, &"starts");
         let milliseconds = FIRST_DAY + self.now.0 / 1_000;
+        self.links_change();
         let start_nonce = self.random.next_u64();
         if let Some(&original) = self.settings.clones.get(&host) {
             self.hosts[host].incarnation = self.hosts[host].incarnation.max(self.hosts[original].incarnation);
@@ -156,6 +157,7 @@ impl World {
     }
 
     pub(crate) fn on_up(&mut self, number: u64, side: usize) {
+        self.links_change();
         let Some(connection) = self.connections.get_mut(&number) else { return };
         if connection.broken.is_some() || connection.ends[side].standing != Standing::Opening {
             return;
@@ -198,6 +200,7 @@ impl World {
 
     /// The broker at a side closes its end.
     pub(crate) fn close_end(&mut self, number: u64, side: usize, again: bool) {
+        self.links_change();
         let Some(connection) = self.connections.get_mut(&number) else { return };
         connection.ends[side].standing = Standing::Closed;
         let edge = connection.edge;
@@ -213,6 +216,7 @@ impl World {
     }
 
     pub(crate) fn on_ended(&mut self, number: u64, side: usize) {
+        self.links_change();
         let Some(connection) = self.connections.get_mut(&number) else { return };
         if connection.broken.is_some() {
             return;
@@ -332,6 +336,7 @@ impl World {
 
     /// An end has gone with all it had sent.
     fn lose(&mut self, number: u64, side: usize) {
+        self.links_change();
         let Some(connection) = self.connections.get_mut(&number) else { return };
         connection.ends[side].standing = Standing::Gone;
         connection.ends[side].control.clear();
@@ -358,6 +363,7 @@ impl World {
             (connection.broken.is_none() && which(number, connection)).then_some(number)
         };
         let numbers: Vec<u64> = self.connections.iter().filter_map(whole).collect();
+        self.links_change();
         for number in numbers {
             for side in 0..2 {
                 let at = self.after(self.settings.link.detection_us);
@@ -371,6 +377,7 @@ impl World {
     }
 
     pub(crate) fn on_down(&mut self, number: u64, side: usize) {
+        self.links_change();
         let Some(connection) = self.connections.get_mut(&number) else { return };
         let broken = connection.broken.unwrap_or(self.now);
         let edge = connection.edge;

@@ -162,6 +162,7 @@ impl World {
 
     /// Puts a connection that counts on each link of the core whose ends are up, and gives for each broker its links.
     fn connect_all_hosts(&mut self) -> Vec<Vec<(LinkId, Neighbour)>> {
+        self.links_change();
         let mut links = vec![Vec::new(); self.hosts.len()];
         for edge in 0..self.edges.len() {
             let hosts = self.edges[edge].hosts;

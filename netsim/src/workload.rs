@@ -75,6 +75,8 @@ pub(crate) struct Workload {
     pub(crate) trips: BTreeMap<EventId, Trip>,
     /// As they were last noted down: from when the network has first settled.
     links: Option<Links>,
+    /// Whether nothing has happened since that may have changed them.
+    links_stand: bool,
 }
 
 impl Workload {
@@ -113,15 +115,25 @@ impl World {
 
     /// Notes down which links there are, if that has changed.
     pub(crate) fn note_links(&mut self) {
-        if self.workload.as_ref().is_none_or(|workload| workload.links.is_none()) {
+        let Some(Workload { links: Some(noted), links_stand, .. }) = &self.workload else { return };
+        if *links_stand {
+            debug_assert!(*noted == self.known_links(), "a change that `links_change` was not told of");
             return;
         }
         let links = self.known_links();
-        if let Some(workload) = &mut self.workload
-            && workload.links.as_ref() != Some(&links)
-        {
-            workload.asked.push(Asked::Links(links.clone()));
-            workload.links = Some(links);
+        if let Some(workload) = &mut self.workload {
+            workload.links_stand = true;
+            if workload.links.as_ref() != Some(&links) {
+                workload.asked.push(Asked::Links(links.clone()));
+                workload.links = Some(links);
+            }
+        }
+    }
+
+    /// A link comes up or breaks, or that is found: they are to be looked at before the next event.
+    pub(crate) fn links_change(&mut self) {
+        if let Some(workload) = &mut self.workload {
+            workload.links_stand = false;
         }
     }
 
