@@ -6,11 +6,20 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 /// Bytes that are written and read at a time when there is much.
-const MUCH: usize = 64 << 10;
+pub(crate) const MUCH: usize = 64 << 10;
 /// What has so many bytes is written by itself, which saves a copy, if nothing waits that it could be written with.
 const ENOUGH: usize = 32 << 10;
 /// A read that brings less is not followed by a large one.
-const LITTLE: usize = 4 << 10;
+pub(crate) const LITTLE: usize = 4 << 10;
+
+/// Puts off a flush behind new bytes, unless much waits: whoever flushes is woken at once, and is not put off again.
+pub(crate) fn put_off(is_fresh: &mut bool, waiting: usize, context: &Context<'_>) -> Poll<()> {
+    if std::mem::take(is_fresh) && waiting < MUCH - LITTLE {
+        context.waker().wake_by_ref();
+        return Poll::Pending;
+    }
+    Poll::Ready(())
+}
 
 /// A stream around another one.
 ///
@@ -88,10 +97,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if std::mem::take(&mut this.is_fresh) && this.waiting() < MUCH - LITTLE {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
+        let waiting = this.waiting();
+        ready!(put_off(&mut this.is_fresh, waiting, context));
         ready!(this.poll_drain(context))?;
         Pin::new(&mut this.stream).poll_flush(context)
     }

@@ -2,7 +2,7 @@
 //!
 //! yamux cuts what is written into frames of 16 KiB and flushes after each, and noise reads 8 KiB at a time: over a bare socket
 //! that is a system call for every 16 KiB written, with all that the receiver does each time, and one for every 8 KiB read.
-//! [`Multiplexer`] makes larger frames, [`Noise`] puts a [`Gathering`] between noise and the socket, and [`tls`] gathers by
+//! [`Multiplexer`] makes larger frames, [`Noise`] puts a [`Gathering`] between noise and the socket, and TLS gathers by
 //! itself. Others understand what travels as before.
 //!
 //! [`Security`] is what nodes and clients use: TLS 1.3 and noise, in the order that suits the processor.
@@ -13,7 +13,7 @@ mod noise;
 #[cfg(feature = "tls")]
 mod security;
 #[cfg(feature = "tls")]
-pub mod tls;
+mod tls;
 
 pub use gathering::Gathering;
 pub use multiplexer::{Multiplexer, Streams};
@@ -23,3 +23,5 @@ pub use noise::Noise;
 pub use noise::Noise as Security;
 #[cfg(feature = "tls")]
 pub use security::{Security, SecurityError};
+#[cfg(feature = "tls")]
+pub use tls::TlsError;

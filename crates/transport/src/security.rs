@@ -46,7 +46,7 @@ impl Security {
 
     /// As on a processor that encrypts AES by itself, or one that does not.
     pub(crate) fn with_aes(keypair: &Keypair, has_aes: bool) -> Result<Security, SecurityError> {
-        let tls = tls::Config::with_aes(keypair, has_aes)?;
+        let tls = tls::Config::new(keypair, has_aes)?;
         Ok(Security { tls, noise: Noise::new(keypair)?, is_tls_first: has_aes })
     }
 }

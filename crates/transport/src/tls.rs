@@ -36,7 +36,7 @@ use std::io;
 use std::iter::{Once, once};
 use std::sync::Arc;
 use stream::Session;
-pub use stream::Stream;
+pub(crate) use stream::Stream;
 
 /// What libp2p calls it.
 pub(crate) const NAME: &str = "/tls/1.0.0";
@@ -61,8 +61,7 @@ pub enum TlsError {
 }
 
 /// Whether the processor has instructions for AES and for what GCM multiplies.
-#[must_use]
-pub fn has_aes() -> bool {
+pub(crate) fn has_aes() -> bool {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     return std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq");
     #[cfg(target_arch = "aarch64")]
@@ -73,24 +72,16 @@ pub fn has_aes() -> bool {
 
 /// An upgrade of a connection to TLS 1.3.
 #[derive(Clone)]
-pub struct Config {
+pub(crate) struct Config {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 }
 
 impl Config {
-    /// For whoever has this key.
-    ///
-    /// # Errors
-    /// If the key cannot sign.
-    pub fn new(keypair: &Keypair) -> Result<Config, TlsError> {
-        Config::with_aes(keypair, has_aes())
-    }
-
-    /// As on a processor that encrypts AES by itself, or one that does not.
+    /// For whoever has this key, as on a processor that encrypts AES by itself, or one that does not.
     ///
     /// Of two such processors the client's first wish holds. One that does not gets what it is good at, on either side.
-    pub(crate) fn with_aes(keypair: &Keypair, has_aes: bool) -> Result<Config, TlsError> {
+    pub(crate) fn new(keypair: &Keypair, has_aes: bool) -> Result<Config, TlsError> {
         let suites = if has_aes {
             [TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256]
         } else {
@@ -178,6 +169,46 @@ fn peer_of(state: &CommonState) -> Result<PeerId, TlsError> {
     }
 }
 
+/// What the verifiers of either side have to the letter.
+macro_rules! verify_signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Err(rustls::Error::General("only TLS 1.3 is spoken".into()))
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            let certificate = certificate::parse(certificate).map_err(refused)?;
+            certificate.verify_signature(signed.scheme, message, signed.signature()).map_err(refused)?;
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        /// As libp2p's own verifier has it.
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![
+                SignatureScheme::ECDSA_NISTP384_SHA384,
+                SignatureScheme::ECDSA_NISTP256_SHA256,
+                SignatureScheme::ED25519,
+                SignatureScheme::RSA_PSS_SHA512,
+                SignatureScheme::RSA_PSS_SHA384,
+                SignatureScheme::RSA_PSS_SHA256,
+                SignatureScheme::RSA_PKCS1_SHA512,
+                SignatureScheme::RSA_PKCS1_SHA384,
+                SignatureScheme::RSA_PKCS1_SHA256,
+            ]
+        }
+    };
+}
+
 /// Takes exactly one certificate, signed by itself, in which the key of a peer vouches for the certificate's.
 #[derive(Debug)]
 struct Verifier;
@@ -189,38 +220,11 @@ impl Verifier {
         }
         certificate::parse(certificate).map(drop).map_err(refused)
     }
-
-    fn signature(
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let certificate = certificate::parse(certificate).map_err(refused)?;
-        certificate.verify_signature(signed.scheme, message, signed.signature()).map_err(refused)?;
-        Ok(HandshakeSignatureValid::assertion())
-    }
 }
 
 fn refused(error: impl std::error::Error + Send + Sync + 'static) -> rustls::Error {
     rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
 }
-
-/// With what a certificate's key may sign, as libp2p's own verifier has it.
-fn schemes() -> Vec<SignatureScheme> {
-    vec![
-        SignatureScheme::ECDSA_NISTP384_SHA384,
-        SignatureScheme::ECDSA_NISTP256_SHA256,
-        SignatureScheme::ED25519,
-        SignatureScheme::RSA_PSS_SHA512,
-        SignatureScheme::RSA_PSS_SHA384,
-        SignatureScheme::RSA_PSS_SHA256,
-        SignatureScheme::RSA_PKCS1_SHA512,
-        SignatureScheme::RSA_PKCS1_SHA384,
-        SignatureScheme::RSA_PKCS1_SHA256,
-    ]
-}
-
-const ONLY_1_3: &str = "only TLS 1.3 is spoken";
 
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
@@ -234,27 +238,7 @@ impl ServerCertVerifier for Verifier {
         Verifier::certificate(certificate, more).map(|()| ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General(ONLY_1_3.into()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Verifier::signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        schemes()
-    }
+    verify_signatures!();
 }
 
 impl ClientCertVerifier for Verifier {
@@ -271,25 +255,5 @@ impl ClientCertVerifier for Verifier {
         Verifier::certificate(certificate, more).map(|()| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General(ONLY_1_3.into()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Verifier::signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        schemes()
-    }
+    verify_signatures!();
 }

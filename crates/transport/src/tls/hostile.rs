@@ -2,8 +2,9 @@
 
 mod socket;
 
-use super::stream::{MUCH, ROOM};
+use super::stream::ROOM;
 use super::*;
+use crate::gathering::MUCH;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rustls::crypto::cipher::{MessageEncrypter, OutboundPlainMessage};
@@ -29,7 +30,7 @@ impl Wake for Woken {
 
 /// Certificates take time to make.
 static CONFIGS: LazyLock<[Config; 2]> =
-    LazyLock::new(|| [0, 1].map(|_| Config::with_aes(&Keypair::generate_ed25519(), true).unwrap()));
+    LazyLock::new(|| [0, 1].map(|_| Config::new(&Keypair::generate_ed25519(), true).unwrap()));
 
 fn session(is_client: bool) -> Session {
     let config = CONFIGS[0].clone();

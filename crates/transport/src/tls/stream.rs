@@ -1,5 +1,6 @@
 //! A stream through TLS, written and read in large pieces with few copies.
 
+use crate::gathering::{LITTLE, MUCH, put_off};
 use futures::future::poll_fn;
 use futures::io::{AsyncRead, AsyncWrite};
 use rustls::CommonState;
@@ -13,12 +14,8 @@ use std::task::{Context, Poll, ready};
 /// The most that TLS encrypts in one record, and how much longer a record is.
 const RECORD: usize = 16 << 10;
 const OVERHEAD: usize = 5 + 1 + 16;
-/// Bytes that are encrypted, and written, at a time when there is much.
-pub(super) const MUCH: usize = 4 * RECORD;
 /// What is read at a time when much comes, with a record that has come in part.
 pub(super) const ROOM: usize = 5 * (RECORD + OVERHEAD);
-/// A read that brings less is not followed by a large one.
-const LITTLE: usize = 4 << 10;
 
 /// Bytes of which the first have been taken and the last are still to come.
 #[derive(Default)]
@@ -473,10 +470,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
         let this = self.get_mut();
         let waiting = this.records.waiting();
         this.goes_much |= waiting >= LITTLE;
-        if std::mem::take(&mut this.is_fresh) && waiting < MUCH - LITTLE {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
+        ready!(put_off(&mut this.is_fresh, waiting, context));
         this.records.encrypt_rest().map_err(invalid)?;
         ready!(this.poll_drain(context))?;
         if !std::mem::take(&mut this.goes_much) {

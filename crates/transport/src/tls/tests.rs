@@ -1,5 +1,6 @@
-use super::stream::{MUCH, ROOM};
+use super::stream::ROOM;
 use super::*;
+use crate::gathering::MUCH;
 use futures::future::{join, poll_fn};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::tls as theirs;
@@ -70,7 +71,7 @@ async fn exchange<A: AsyncRead + AsyncWrite + Unpin, B: AsyncRead + AsyncWrite +
 #[tokio::test]
 async fn what_is_written_comes_in_order_and_from_whom_it_is() {
     let keys = [keypair(), keypair()];
-    let (client, server) = open(Config::new(&keys[0]).unwrap(), Config::new(&keys[1]).unwrap()).await;
+    let (client, server) = open(Config::new(&keys[0], true).unwrap(), Config::new(&keys[1], true).unwrap()).await;
     let ((of_server, client), (of_client, server)) = (client.unwrap(), server.unwrap());
     assert_eq!((of_client, of_server), (keys[0].public().to_peer_id(), keys[1].public().to_peer_id()));
     exchange(client, server).await;
@@ -80,7 +81,7 @@ async fn what_is_written_comes_in_order_and_from_whom_it_is() {
 async fn libp2p_s_own_tls_understands_it() {
     let keys = [keypair(), keypair()];
     let [ours, other] = keys.each_ref().map(|key| key.public().to_peer_id());
-    let config = Config::new(&keys[0]).unwrap();
+    let config = Config::new(&keys[0], true).unwrap();
     let other_config = theirs::Config::new(&keys[1]).unwrap();
 
     let (near, far) = pipe();
@@ -106,7 +107,7 @@ async fn a_processor_without_instructions_for_aes_need_not_encrypt_it() {
         (false, true, CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
         (false, false, CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
     ] {
-        let config = |has_aes| Config::with_aes(&keypair(), has_aes).unwrap();
+        let config = |has_aes| Config::new(&keypair(), has_aes).unwrap();
         let (client, server) = opened(config(client), config(server)).await;
         assert_eq!(client.state().negotiated_cipher_suite().unwrap().suite(), suite);
         exchange(client, server).await;
@@ -137,12 +138,14 @@ async fn ends(mut stream: Stream<Pipe>) -> io::Result<usize> {
 
 #[tokio::test]
 async fn an_end_that_was_meant_is_not_one_that_was_cut_off() {
-    let (mut client, server) = opened(Config::new(&keypair()).unwrap(), Config::new(&keypair()).unwrap()).await;
+    let (mut client, server) =
+        opened(Config::new(&keypair(), true).unwrap(), Config::new(&keypair(), true).unwrap()).await;
     client.write_all(&pattern(100)).await.unwrap();
     client.close().await.unwrap();
     assert_eq!(ends(server).await.unwrap(), 100);
 
-    let (mut client, server) = opened(Config::new(&keypair()).unwrap(), Config::new(&keypair()).unwrap()).await;
+    let (mut client, server) =
+        opened(Config::new(&keypair(), true).unwrap(), Config::new(&keypair(), true).unwrap()).await;
     client.write_all(&pattern(100)).await.unwrap();
     client.flush().await.unwrap();
     drop(client);
@@ -151,7 +154,8 @@ async fn an_end_that_was_meant_is_not_one_that_was_cut_off() {
 
 #[tokio::test]
 async fn who_ends_may_still_be_written_to() {
-    let (mut client, mut server) = opened(Config::new(&keypair()).unwrap(), Config::new(&keypair()).unwrap()).await;
+    let (mut client, mut server) =
+        opened(Config::new(&keypair(), true).unwrap(), Config::new(&keypair(), true).unwrap()).await;
     let closed = async {
         client.close().await.unwrap();
         // The pipe has gone the other way, too; what was under way has come.
@@ -207,7 +211,7 @@ async fn refuses(side: Opened) -> String {
 
 #[tokio::test]
 async fn a_bad_certificate_is_refused_and_both_sides_learn_why() {
-    let good = Config::new(&keypair()).unwrap();
+    let good = Config::new(&keypair(), true).unwrap();
     for (what, bad) in bad_configs() {
         let mut pairs = vec![(bad.clone(), good.clone())];
         // rustls makes no server without one.
@@ -277,7 +281,7 @@ async fn rubbish_instead_of_a_handshake_is_refused_soon() {
         ("data", record(23, &pattern(500))),
     ];
     for (what, bytes) in rubbish {
-        let config = Config::new(&keypair()).unwrap();
+        let config = Config::new(&keypair(), true).unwrap();
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0; 4])));
         let sessions = [
             Session::Server(UnbufferedServerConnection::new(config.server).unwrap()),
@@ -295,7 +299,7 @@ async fn rubbish_instead_of_a_handshake_is_refused_soon() {
 #[tokio::test]
 async fn rubbish_after_the_handshake_is_refused() {
     let (near, far) = pipe();
-    let config = Config::new(&keypair()).unwrap();
+    let config = Config::new(&keypair(), true).unwrap();
     let both = join(config.clone().upgrade_outbound(near, NAME), config.upgrade_inbound(far, NAME));
     let (Ok((_, client)), Ok((_, mut server))) = both.await else { panic!("a handshake") };
     let mut socket = client.into_socket();
@@ -309,7 +313,8 @@ async fn rubbish_after_the_handshake_is_refused() {
 
 #[tokio::test]
 async fn what_is_not_taken_is_bounded_and_an_idle_stream_holds_nothing() {
-    let (mut client, mut server) = opened(Config::new(&keypair()).unwrap(), Config::new(&keypair()).unwrap()).await;
+    let (mut client, mut server) =
+        opened(Config::new(&keypair(), true).unwrap(), Config::new(&keypair(), true).unwrap()).await;
     let mut written = 0;
     // Nobody reads: it writes until it has to wait.
     poll_fn(|context| {
