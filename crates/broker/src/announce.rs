@@ -243,7 +243,7 @@ mod tests {
         let digest = crate::Digest::default().with(&added[0]);
         let (version, scope_version) = (1, 1);
         let part = InterestPart { version, whole: true, added, removed: Vec::new(), last: true, digest };
-        let payload = Payload::Interest((scope_version, part).into());
+        let payload = Payload::Interest(Interest::new(scope_version, part));
         take(&mut broker, routed(b, a, RoutedBody::Data { epoch: 1, sequence: 1, payload }));
         assert_eq!(broker.remote.count(b), 0);
     }

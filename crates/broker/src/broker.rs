@@ -20,7 +20,8 @@ use crate::view::View;
 use crate::waits::Waits;
 use crate::watch::Watches;
 use crate::{
-    BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, LinkState, Message, Output, Time,
+    BrokerId, CloseReason, Config, Counters, Identity, Input, LeafMessage, LinkId, LinkState, Message, Output, Routed,
+    Time,
 };
 use enroute_matcher::Owner;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -88,6 +89,8 @@ pub(crate) struct Unsettled {
     pub(crate) merging: bool,
     /// Links for which routed control has gathered.
     pub(crate) letters: BTreeSet<LinkId>,
+    /// What had gathered for links that are gone.
+    pub(crate) stray: Vec<Routed>,
 }
 
 impl Broker {
@@ -214,7 +217,7 @@ impl Broker {
             Message::SyncedAck => self.on_synced_ack(link),
             Message::LinkState(record) => self.on_link_state(link, record, out),
             Message::Scope(record) => self.on_scope(link, record, out),
-            Message::Routed(letters) => self.on_letters(link, letters, out),
+            Message::Routed(letters) => self.on_letters(letters, out),
             Message::Leaf(message) => self.on_leaf_message(link, message, out),
         }
     }
@@ -269,6 +272,9 @@ impl Broker {
                 self.update_routes(out);
             }
             self.end_start_if_ready();
+        }
+        for letter in std::mem::take(&mut self.unsettled.stray) {
+            self.pass_on(letter, out);
         }
         if std::mem::take(&mut self.unsettled.merging) {
             self.announce_as_learnt(out);

@@ -7,9 +7,7 @@
 use crate::broker::Broker;
 use crate::cost::{Cost, DAMPING, Effect};
 use crate::passing::Gathered;
-use crate::{
-    BrokerId, CloseReason, EventFrame, Held, Letters, LinkEnd, LinkId, Message, Neighbour, Output, Role, Version,
-};
+use crate::{BrokerId, CloseReason, EventFrame, Held, LinkEnd, LinkId, Message, Neighbour, Output, Role, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,7 +153,7 @@ impl Broker {
             return;
         }
         let broker = neighbour.broker;
-        let (mut same_lives, mut cost, mut letters) = (false, None, Letters::default());
+        let (mut same_lives, mut cost) = (false, None);
         if let Some(older_id) = self.links.to(broker) {
             let older = &self.links.links[&older_id];
             if !newer_wins(&older.neighbour, &neighbour) {
@@ -166,16 +164,19 @@ impl Broker {
                 && older.neighbour.start_nonce == neighbour.start_nonce
                 && older.neighbour.told_incarnation == neighbour.told_incarnation
                 && older.in_sync();
-            if let Some(mut older) = self.links.remove(older_id) {
-                letters = older.letters.take();
-                cost = same_lives.then_some(older.cost);
-            }
+            cost = self.take_link_away(older_id).filter(|_| same_lives).map(|older| older.cost);
             out.push(Output::CloseLink { link: older_id, reason: CloseReason::Duplicate });
         }
         // A link that replaces one between the same lives keeps its place in the tables: no link goes down for it.
         self.use_link(id, neighbour, same_lives, cost);
         self.offer(id, out);
-        letters.0.into_iter().for_each(|letter| self.pass_on(letter, out));
+    }
+
+    /// A link to a core broker is gone; what was to go over it next goes another way when the tables know.
+    fn take_link_away(&mut self, id: LinkId) -> Option<Link> {
+        let mut link = self.links.remove(id)?;
+        self.unsettled.stray.append(&mut link.letters.take().0);
+        Some(link)
     }
 
     /// A connection becomes the link to its neighbour.
@@ -244,8 +245,7 @@ impl Broker {
             self.counters.lost_with_leaf += unsent.len() as u64;
             return self.forget_leaf(id, out);
         }
-        let gone = self.links.remove(id);
-        if gone.is_some() {
+        if self.take_link_away(id).is_some() {
             self.links_changed();
         }
         if self.uplink.is_some() {
@@ -253,13 +253,11 @@ impl Broker {
             let up = unsent.into_iter().filter(|frame| frame.hop_limit > 0).collect();
             return self.keep_unsent(up);
         }
-        // The tables first, so that the events, and letters that were to go next, find their new way.
+        // The tables first, so that the events find their new way.
         self.settle(out);
         for frame in unsent {
             self.split(frame, None, out);
         }
-        let letters = gone.map(|mut link| link.letters.take()).unwrap_or_default();
-        letters.0.into_iter().for_each(|letter| self.pass_on(letter, out));
     }
 
     pub(crate) fn on_offer(&mut self, id: LinkId, held: Vec<Held>, last: bool, out: &mut Vec<Output>) {
@@ -332,7 +330,7 @@ impl Broker {
     /// Closes a link, and forgets who was at its other end.
     pub(crate) fn close(&mut self, link: LinkId, reason: CloseReason, out: &mut Vec<Output>) {
         out.push(Output::CloseLink { link, reason });
-        if self.links.remove(link).is_some() {
+        if self.take_link_away(link).is_some() {
             self.links_changed();
         } else if self.is_uplink(link) {
             self.forget_parent(out);

@@ -143,7 +143,7 @@ impl AnnouncedFilter {
     }
 }
 
-/// A letter: control that travels end to end over any number of brokers, which hold nothing of it. It is ordered, acknowledged
+/// A letter: control that travels end to end over any number of brokers, which hold it for a moment at most. It is ordered, acknowledged
 /// and sent again over new paths until its destination has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routed {
@@ -234,9 +234,9 @@ pub struct InterestPart {
     pub digest: Digest,
 }
 
-impl From<(u64, InterestPart)> for Interest {
-    /// From the version of the scope, and what is said.
-    fn from((scope_version, part): (u64, InterestPart)) -> Interest {
+impl Interest {
+    /// What answers that version of a scope, and is nobody else's.
+    pub fn new(scope_version: u64, part: InterestPart) -> Interest {
         Interest { scope_version, part: Arc::new(part) }
     }
 }

@@ -5,8 +5,8 @@
 
 use crate::broker::Broker;
 use crate::timers::Timer;
-use crate::{CloseReason, Letters, LinkId, MAX_LETTERS, MAX_LETTERS_BYTES, Message, Output, Routed, Time};
-use std::collections::BTreeSet;
+use crate::{Letters, LinkId, MAX_LETTERS, MAX_LETTERS_BYTES, Message, Output, Routed, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ pub(crate) struct Gathered {
     /// The most that they take as they are written, and would take with all that each says in it.
     bytes: usize,
     unpacked: usize,
-    /// The parts of interests in them, by their addresses.
-    parts: BTreeSet<usize>,
+    /// The most that the parts of interests in them take, by their addresses.
+    parts: BTreeMap<usize, usize>,
     /// The end of the time of gathering, how often letters may still go at once before it, and whether some wait for it.
     until: Time,
     at_once: u32,
@@ -37,16 +37,28 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    fn has_room_for(&self, letter: &Routed) -> bool {
-        let more = Added::of(letter, &self.parts);
+    /// What a letter would add.
+    fn reckon(&self, letter: &Routed) -> Added {
+        let (alone, part) = (letter.size_without_part(), letter.body.part());
+        let Some(part) = part else { return Added { bytes: alone, unpacked: alone, part: None } };
+        let address = Arc::as_ptr(part).addr();
+        match self.parts.get(&address) {
+            Some(size) => Added { bytes: alone, unpacked: alone + size, part: None },
+            None => {
+                let size = part.size();
+                Added { bytes: alone + size, unpacked: alone + size, part: Some((address, size)) }
+            }
+        }
+    }
+
+    fn has_room_for(&self, more: &Added) -> bool {
         self.letters.is_empty()
             || (self.letters.len() < MAX_LETTERS
                 && self.bytes + more.bytes <= BYTES
                 && self.unpacked + more.unpacked <= MAX_LETTERS_BYTES)
     }
 
-    fn push(&mut self, letter: Routed) {
-        let more = Added::of(&letter, &self.parts);
+    fn push(&mut self, letter: Routed, more: Added) {
         self.bytes += more.bytes;
         self.unpacked += more.unpacked;
         self.parts.extend(more.part);
@@ -79,18 +91,8 @@ struct Added {
     bytes: usize,
     /// The most that it would add with all that it says in it.
     unpacked: usize,
-    /// The address of the part of an interest in it.
-    part: Option<usize>,
-}
-
-impl Added {
-    fn of(letter: &Routed, parts: &BTreeSet<usize>) -> Added {
-        let (alone, part) = (letter.size_without_part(), letter.body.part());
-        let size = part.map_or(0, |part| part.size());
-        let part = part.map(|part| Arc::as_ptr(part).addr());
-        let again = part.is_some_and(|part| parts.contains(&part));
-        Added { bytes: alone + if again { 0 } else { size }, unpacked: alone + size, part }
-    }
+    /// The part of an interest in it, if it is the first that has it: its address, and the most that it takes.
+    part: Option<(usize, usize)>,
 }
 
 impl Broker {
@@ -98,11 +100,14 @@ impl Broker {
     pub(crate) fn pass_on(&mut self, letter: Routed, out: &mut Vec<Output>) {
         let route = self.topology.route(letter.destination.broker);
         let Some(id) = route.and_then(|route| self.links.to(route.next_hop)) else { return };
-        if self.links.get(id).is_some_and(|link| !link.letters.has_room_for(&letter)) {
+        let Some(gathered) = self.links.get(id).map(|link| &link.letters) else { return };
+        let mut more = gathered.reckon(&letter);
+        if !gathered.has_room_for(&more) {
             self.send_letters(id, out);
+            more = Gathered::default().reckon(&letter);
         }
         if let Some(link) = self.links.get_mut(id) {
-            link.letters.push(letter);
+            link.letters.push(letter, more);
             self.unsettled.letters.insert(id);
         }
     }
@@ -115,8 +120,7 @@ impl Broker {
         }
     }
 
-    /// Sends what has gathered for links, or leaves it for a moment for what follows. What waits for a link that goes down goes
-    /// another way then; what is under way there is lost.
+    /// Sends what has gathered for links, or leaves it for a moment for what follows.
     pub(crate) fn send_gathered(&mut self, out: &mut Vec<Output>) {
         let (now, gather) = (self.now, self.config.gather);
         while let Some(id) = self.unsettled.letters.pop_first() {
@@ -130,14 +134,13 @@ impl Broker {
         }
     }
 
-    pub(crate) fn on_letters(&mut self, link: LinkId, letters: Letters, out: &mut Vec<Output>) {
+    pub(crate) fn on_letters(&mut self, letters: Letters, out: &mut Vec<Output>) {
         for mut letter in letters.0 {
             if letter.destination.broker == self.identity.id {
-                if letter.source.broker == self.identity.id {
-                    self.close(link, CloseReason::Violation("routed control from me to me".into()), out);
-                    return;
+                // What claims to be from here may be from anywhere; who has passed it on is not to blame.
+                if letter.source.broker != self.identity.id {
+                    self.on_letter(letter, out);
                 }
-                self.on_letter(letter, out);
             } else if letter.passed < MOST_PASSED {
                 letter.passed += 1;
                 self.pass_on(letter, out);
@@ -174,7 +177,8 @@ mod tests {
 
     /// Adds a letter at a time, and says how many go then, or when they will.
     fn add(gathered: &mut Gathered, now: u64) -> Result<usize, u64> {
-        gathered.push(ack(now));
+        let more = gathered.reckon(&ack(now));
+        gathered.push(ack(now), more);
         let due = gathered.due(Time(now), GATHER);
         if due <= Time(now) { Ok(gathered.take().0.len()) } else { Err(due.0) }
     }
@@ -197,9 +201,10 @@ mod tests {
     fn fill(gathered: &mut Gathered, letters: &[Routed]) -> usize {
         let mut letters = letters.iter().cycle().take(2 * MAX_LETTERS);
         let fits = |letter: &&Routed| {
-            let fits = gathered.has_room_for(letter);
+            let more = gathered.reckon(letter);
+            let fits = gathered.has_room_for(&more);
             if fits {
-                gathered.push((*letter).clone());
+                gathered.push((*letter).clone(), more);
             }
             fits
         };

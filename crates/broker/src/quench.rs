@@ -13,7 +13,7 @@ use crate::received::Changes;
 use crate::timers::Timer;
 use crate::told::Told;
 use crate::topology::ScopeView;
-use crate::{AnnouncedFilter, BrokerId, LeafMessage, LinkId, Output, RoutedBody, Time};
+use crate::{AnnouncedFilter, BrokerId, Interest, LeafMessage, LinkId, Output, RoutedBody, Time};
 use enroute_covering::RootChange;
 use enroute_filter::Conjunction;
 use std::collections::{BTreeMap, VecDeque};
@@ -207,7 +207,7 @@ impl Broker {
         told.sent(number, step.since);
         let scope_version = told.scope_version;
         for part in step.parts {
-            self.send_to_leaf(link, LeafMessage::Interest((scope_version, part).into()), out);
+            self.send_to_leaf(link, LeafMessage::Interest(Interest::new(scope_version, part)), out);
         }
     }
 
@@ -230,6 +230,8 @@ impl Broker {
         let same = (0..all.len()).filter(|&place| all[place].1.is_to_same(&owed));
         let (count, last) = same.fold((0, None), |(count, _), place| (count + 1, Some(place)));
         match last {
+            // Said again; the earlier one says as much, and sooner.
+            Some(place) if all[place].1 == owed => {}
             Some(place) if all[place].0 == version => all[place].1 = owed,
             Some(place) if count == WINDOW => {
                 all.remove(place);

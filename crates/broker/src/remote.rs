@@ -223,7 +223,7 @@ mod tests {
             let digest = digest.unwrap_or_else(|| Digest::default().with(&added[0]));
             let before = self.asked();
             let part = InterestPart { version: 1, whole, added, removed: vec![], last: true, digest };
-            self.broker.on_interest(self.other, (scope_version, part).into(), &mut self.out);
+            self.broker.on_interest(self.other, Interest::new(scope_version, part), &mut self.out);
             self.asked() - before
         }
 

@@ -11,8 +11,8 @@ use crate::links::LinkCounts;
 use crate::timers::Timer;
 use crate::told::Told;
 use crate::{
-    Attach, BrokerId, CloseReason, EventFrame, EventId, LeafMessage, LinkId, MAX_PATH, Message, Neighbour, Output,
-    Scope, Time,
+    Attach, BrokerId, CloseReason, EventFrame, EventId, Interest, LeafMessage, LinkId, MAX_PATH, Message, Neighbour,
+    Output, Scope, Time,
 };
 use enroute_filter::Event;
 use smallvec::smallvec;
@@ -247,7 +247,7 @@ impl Broker {
         uplink.told_at = self.now;
         let scope_version = uplink.told.scope_version;
         for part in step.parts {
-            self.send_up(LeafMessage::Interest((scope_version, part).into()), out);
+            self.send_up(LeafMessage::Interest(Interest::new(scope_version, part)), out);
         }
     }
 

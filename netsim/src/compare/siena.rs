@@ -5,7 +5,7 @@
 
 use crate::paths::Graph;
 use crate::workload::{Links, Trip};
-use enroute_broker::{AnnouncedFilter, Digest, InterestPart, LeafMessage, Message};
+use enroute_broker::{AnnouncedFilter, Digest, Interest, InterestPart, LeafMessage, Message};
 use enroute_covering::{Forest, RootChange, RootDifference};
 use enroute_filter::{Conjunction, Event, Filter};
 use std::collections::{BTreeMap, VecDeque};
@@ -146,5 +146,5 @@ fn message_bytes(change: &RootChange) -> u64 {
         last: true,
         digest: Digest::default(),
     };
-    enroute_wire::message_size(&Message::Leaf(LeafMessage::Interest((1, part).into()))) as u64
+    enroute_wire::message_size(&Message::Leaf(LeafMessage::Interest(Interest::new(1, part)))) as u64
 }

@@ -386,3 +386,25 @@ fn acknowledgements_that_wait_for_a_leaf_do_not_pile_up() {
     let said = world.transcript.take().unwrap_or_default().join("\n");
     assert_eq!((said.matches("got 19:").count(), said.contains("got 19:99")), (16, true), "{said}");
 }
+
+/// What is said again while its acknowledgement is owed is acknowledged when the first would be, and once.
+#[test]
+fn what_is_said_again_puts_no_acknowledgement_off() {
+    let mut world = World::new();
+    let core = world.start("core");
+    attach_publisher(&mut world, core, SECOND, "second");
+    assert!(over(&mut world, core, SECOND, LeafMessage::Renew { number: 1 }).contains("lease 1"));
+    let (mute, link) = link_mute(&mut world, core);
+    let state = mute_link_state(&world, mute, core);
+    world.input(core, Input::Message { link, message: state });
+    let life = |broker| Life { broker, incarnation: 1 };
+    let payload = Payload::Interest(whole(1, 1, &["x = 2"]));
+    let body = RoutedBody::Data { epoch: 1, sequence: 1, payload };
+    let letter = Routed { source: life(mute), destination: life(core), passed: 0, body };
+    let say = || Input::Message { link, message: Message::Routed(Letters(vec![letter.clone()])) };
+    world.input(core, say());
+    world.subscribe(core, 1, "s", "x = 7");
+    world.input(core, say());
+    let acknowledged = [2, 3].map(|step| over(&mut world, core, SECOND, held(step)).matches("got 1:1").count());
+    assert_eq!(acknowledged, [1, 0]);
+}

@@ -77,7 +77,8 @@ fn announced(text: &str) -> AnnouncedFilter {
 pub(crate) fn whole(version: u64, scope_version: u64, filters: &[&str]) -> Interest {
     let added: Vec<AnnouncedFilter> = filters.iter().map(|text| announced(text)).collect();
     let digest = added.iter().fold(Digest::default(), Digest::with);
-    (scope_version, InterestPart { version, whole: true, added, removed: Vec::new(), last: true, digest }).into()
+    let part = InterestPart { version, whole: true, added, removed: Vec::new(), last: true, digest };
+    Interest::new(scope_version, part)
 }
 
 /// The same with something else in it.

@@ -47,23 +47,10 @@ fn a_subscription_goes_to_all_publishers_at_once_and_they_acknowledge_together()
     assert_eq!(world.deliveries(subscriber, 1).len(), PUBLISHERS);
 }
 
-/// What has gathered for a link that goes down is told over the next, and the answer does not say less for it.
+/// When a link is replaced, goes down or is closed while what it was to carry waits, nothing need be sent again for that.
 #[test]
-fn what_gathers_for_a_link_that_goes_down_is_told_all_the_same() {
-    let (mut world, subscriber, hub, _) = star();
-    let requests: Vec<u64> =
-        (0..20).map(|number| world.subscribe(subscriber, 1, &format!("s{number}"), &format!("x = {number}"))).collect();
-    world.cut(subscriber, hub);
-    world.link(subscriber, hub);
-    for request in requests {
-        assert_eq!(world.answer(subscriber, 1, request), Reply::InForce { brokers: PUBLISHERS as u32 });
-    }
-}
-
-/// The same when a link is replaced or given up while what it was to carry waits: nothing need be sent again for that.
-#[test]
-fn what_gathers_for_a_link_that_is_replaced_or_given_up_goes_another_way_at_once() {
-    for replaced in [true, false] {
+fn what_gathers_for_a_link_that_is_gone_goes_another_way_at_once() {
+    for fate in ["replaced", "cut", "closed"] {
         let mut world = World::new();
         world.config.gather = Duration::from_millis(100);
         let [one, other, near, hub, publisher] = ["one", "other", "near", "hub", "publisher"].map(|it| world.start(it));
@@ -87,15 +74,41 @@ fn what_gathers_for_a_link_that_is_replaced_or_given_up_goes_another_way_at_once
         let carried = received(&mut world, hub, near);
         world.advance(DELAY * 5 / 2);
         assert_eq!(received(&mut world, hub, near), carried + 4);
-        if replaced {
-            world.link(near, hub)
-        } else {
-            world.cut(near, hub)
-        };
+        match fate {
+            "replaced" => world.link(near, hub),
+            "cut" => world.cut(near, hub),
+            _ => {
+                let links = world.status(near).links;
+                let to_hub = links.iter().find(|link| link.neighbour == hub.to_string()).expect("neighbours");
+                let message = Message::Leaf(LeafMessage::Revoke);
+                world.input(near, Input::Message { link: LinkId(to_hub.link), message });
+            }
+        }
         world.advance(Duration::from_millis(350));
         for (broker, request) in requests {
-            assert_eq!(world.reply(broker, 1, request), Some(&Reply::InForce { brokers: 1 }), "{replaced}");
+            assert_eq!(world.reply(broker, 1, request), Some(&Reply::InForce { brokers: 1 }), "{fate}");
         }
-        assert_eq!(resent(&mut world), before, "{replaced}");
+        assert_eq!(resent(&mut world), before, "{fate}");
     }
+}
+
+/// A letter that claims to be from the broker that it is for comes from anywhere: no link is closed over it, and what comes with it counts.
+#[test]
+fn a_letter_from_oneself_is_passed_over() {
+    let (mut world, subscriber, hub, publishers) = star();
+    let life = |broker| Life { broker, incarnation: world.brokers[&broker].incarnation() };
+    let body = |received| RoutedBody::Ack { epoch: 1, received };
+    let letter = |source, received| {
+        let (source, destination) = (life(source), life(subscriber));
+        Routed { source, destination, passed: 0, body: body(received) }
+    };
+    let letters = Letters(vec![letter(subscriber, 1), letter(publishers[0], 0)]);
+    let to_hub = world.status(subscriber).links[0].link;
+    world.transcript = Some(Vec::new());
+    world.input(subscriber, Input::Message { link: LinkId(to_hub), message: Message::Routed(letters) });
+    assert_eq!(world.transcript.take(), Some(Vec::new()));
+    assert_eq!(world.status(subscriber).links.len(), 1);
+    let request = world.subscribe(subscriber, 1, "s", "x > 5");
+    assert_eq!(world.answer(subscriber, 1, request), Reply::InForce { brokers: PUBLISHERS as u32 });
+    assert_eq!(world.status(hub).links.len(), PUBLISHERS + 1);
 }

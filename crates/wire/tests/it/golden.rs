@@ -4,8 +4,8 @@ use crate::sample::{Sample, TRAFFIC};
 use bytes::Bytes;
 use enroute_broker::{
     AnnouncedFilter, Attach, BrokerId, CloseReason, Command, Delivery, Detach, Digest, EventFrame, EventId, Held,
-    InterestPart, LeafMessage, Letters, Life, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply, RequestId,
-    Role, Routed, RoutedBody, Scope, ScopeRecord, Version,
+    Interest, InterestPart, LeafMessage, Letters, Life, LinkEnd, LinkState, Message, Payload, Receipt, Refusal, Reply,
+    RequestId, Role, Routed, RoutedBody, Scope, ScopeRecord, Version,
 };
 use enroute_filter::{Event, Filter, Limit, Limits, Value};
 use enroute_wire::{
@@ -135,7 +135,7 @@ fn messages() -> Vec<(&'static str, Message)> {
         ("scope-nobody", scope(Scope::Nobody)),
         ("scope-anything", scope(Scope::Anything)),
         ("scope-filters", scope(Scope::Filters(vec![announced(b"one"), announced(b"two")]))),
-        ("routed-interest", data(Payload::Interest((4, part).into()))),
+        ("routed-interest", data(Payload::Interest(Interest::new(4, part)))),
         ("routed-resync", data(Payload::Resync { version: 3 })),
         ("routed-ack", routed(RoutedBody::Ack { epoch: 1, received: 2 })),
         ("routed-restart", routed(RoutedBody::Restart { epoch: 1 })),
@@ -160,7 +160,7 @@ fn leaf_messages() -> Vec<(&'static str, LeafMessage)> {
     vec![
         ("attach", LeafMessage::Attach(Attach { epoch: 13, previous: path.clone(), table: 65_536 })),
         ("path", LeafMessage::Path(path)),
-        ("interest", LeafMessage::Interest((4, part).into())),
+        ("interest", LeafMessage::Interest(Interest::new(4, part))),
         ("held", LeafMessage::Held { step: 3, brokers: 5, missing: vec![BrokerId(9)] }),
         ("scope", LeafMessage::Scope { version: 4, scope: Scope::Anything }),
         ("renew", LeafMessage::Renew { number: 7 }),

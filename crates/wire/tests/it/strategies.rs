@@ -86,7 +86,7 @@ fn interest() -> impl Strategy<Value = Interest> {
     let parts =
         (number(), number(), any::<bool>(), announced(), announced(), any::<bool>(), any::<u128>().prop_map(Digest));
     parts.prop_map(|(version, scope_version, whole, added, removed, last, digest)| {
-        (scope_version, InterestPart { version, whole, added, removed, last, digest }).into()
+        Interest::new(scope_version, InterestPart { version, whole, added, removed, last, digest })
     })
 }
 
