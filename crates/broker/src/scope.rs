@@ -172,8 +172,12 @@ impl Broker {
         self.timers.set(Timer::Narrow, self.scope.retiring.front().map(|&(at, _)| at));
     }
 
-    /// Gives up the parts of the scope that have not been needed for long enough.
+    /// Gives up the parts of the scope that have not been needed for long enough. A leaf broker needs them all as long as it keeps
+    /// events: others would say nothing of what they want of these.
     pub(crate) fn on_narrow(&mut self, out: &mut Vec<Output>) {
+        if self.uplink.as_ref().is_some_and(|uplink| !uplink.kept.is_empty()) {
+            return self.timers.set(Timer::Narrow, Some(self.now + self.config.publish_wait));
+        }
         while let Some((_, part)) = self.scope.retiring.pop_front_if(|(at, _)| *at <= self.now) {
             self.scope.give_up(&part);
         }

@@ -107,7 +107,9 @@ impl Broker {
             let waits_for = |broker: &BrokerId| !self.view.overdue.contains(broker) && *broker != self.identity.id;
             (unanswered.iter().any(waits_for), !unanswered.is_empty())
         };
-        let missing = (self.starting || missing.0, self.starting || missing.1);
+        // Of what nobody publishes here nobody is asked; an event comes all the same if a leaf below has kept it for long.
+        let waits = missing.0 && !self.scope.is_nobody();
+        let missing = (self.starting || waits, self.starting || missing.1);
         self.view.missing = Some(missing);
         missing
     }
@@ -123,9 +125,9 @@ impl Broker {
         all
     }
 
-    /// The publications that wait have waited long enough: whoever has not answered is not waited for any more.
+    /// The publications that wait have waited long enough: whoever has been asked and has not answered is not waited for any more.
     pub(crate) fn wait_for_none_of_the_unanswered(&mut self) {
-        self.view.overdue = self.unanswered();
+        self.view.overdue = if self.scope.is_nobody() { BTreeSet::new() } else { self.unanswered() };
         self.view.missing = None;
     }
 

@@ -1,6 +1,7 @@
 //! What waits while another scope is still to be told, and what does not.
 
 use crate::invariants::{link_mute, mute_link_state};
+use crate::leaves::{LINK, beside_a_leaf, frame};
 use crate::world::{DELAY, World, event};
 use enroute_broker::*;
 use enroute_filter::Filter;
@@ -66,4 +67,50 @@ fn who_is_overdue_is_not_waited_for_while_the_scope_changes() {
     assert_eq!(receipt(&world, core, beyond), None);
     world.advance(pause);
     assert_eq!(receipt(&world, core, beyond), Some(false));
+}
+
+/// What comes up from a leaf although nobody publishes, since it was kept for long, is answered by nobody: it does not wait, and
+/// those who were not asked then are waited for when somebody publishes.
+#[test]
+fn who_was_not_asked_is_not_overdue() {
+    let (mut world, core) = beside_a_leaf();
+    let other = world.start("other");
+    world.link(core, other);
+    world.run();
+    let subscribed = world.subscribe(core, 2, "s", "x >= 0");
+    world.answer(core, 2, subscribed);
+    let up = EventFrame { hop_limit: 31, ..frame("leaf", "core", &event("x", 1)) };
+    world.input(core, Input::Event { link: LINK, frame: up });
+    assert_eq!(world.deliveries(core, 2).len(), 1);
+    let wait = world.config.publish_wait;
+    world.advance(2 * wait);
+    world.subscribe(other, 1, "s", "x >= 0");
+    world.advance(3 * DELAY);
+    let request = world.publish(core, 1, event("x", 2));
+    assert_eq!(receipt(&world, core, request), None);
+    world.advance(3 * DELAY);
+    assert_eq!(receipt(&world, core, request), Some(true));
+    assert_eq!(world.deliveries(other, 1).len(), 1);
+}
+
+/// As long as a leaf keeps an event it says that such events come, however long ago its publisher left: those far away are asked
+/// what they want of it.
+#[test]
+fn a_leaf_does_not_narrow_its_scope_while_it_keeps_events() {
+    let mut world = World::new();
+    world.config.narrowing = Duration::from_secs(10);
+    let line = world.line(2);
+    let leaf = world.start_leaf("leaf");
+    let request = world.subscribe(line[1], 1, "s", "x >= 0");
+    world.answer(line[1], 1, request);
+    world.publish(leaf, 1, event("x", 1));
+    world.input(leaf, Input::ClientDisconnected { client: ClientId(1) });
+    world.advance(Duration::from_secs(60));
+    world.attach(leaf, line[0]);
+    world.advance(Duration::from_secs(1));
+    assert_eq!(world.deliveries(line[1], 1).len(), 1);
+    let asked = |world: &mut World| world.status(line[1]).brokers.iter().map(|broker| broker.announced).sum::<u64>();
+    assert_eq!(asked(&mut world), 1);
+    world.advance(Duration::from_secs(60));
+    assert_eq!(asked(&mut world), 0);
 }
