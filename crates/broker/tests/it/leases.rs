@@ -348,9 +348,8 @@ fn the_scope_of_a_leaf_goes_with_it() {
     assert_eq!(scope(&mut world), "nobody");
 }
 
-/// However often somebody says something while a leaf has not taken in what it is told, it is owed one acknowledgement for all.
-#[test]
-fn acknowledgements_that_wait_for_a_leaf_do_not_pile_up() {
+/// A core broker with a leaf that publishes and has a lease, and with a mute neighbour over the link that is given.
+fn between_a_leaf_and_a_mute() -> (World, BrokerId, BrokerId, LinkId) {
     let mut world = World::new();
     let core = world.start("core");
     attach_publisher(&mut world, core, SECOND, "second");
@@ -358,11 +357,20 @@ fn acknowledgements_that_wait_for_a_leaf_do_not_pile_up() {
     let (mute, link) = link_mute(&mut world, core);
     let state = mute_link_state(&world, mute, core);
     world.input(core, Input::Message { link, message: state });
-    let letter = |epoch, sequence, payload| {
-        let life = |broker| Life { broker, incarnation: 1 };
-        let body = RoutedBody::Data { epoch, sequence, payload };
-        Routed { source: life(mute), destination: life(core), passed: 0, body }
-    };
+    (world, core, mute, link)
+}
+
+fn data(source: BrokerId, destination: BrokerId, epoch: u64, sequence: u64, payload: Payload) -> Routed {
+    let life = |broker| Life { broker, incarnation: 1 };
+    let body = RoutedBody::Data { epoch, sequence, payload };
+    Routed { source: life(source), destination: life(destination), passed: 0, body }
+}
+
+/// However often somebody says something while a leaf has not taken in what it is told, it is owed one acknowledgement for all.
+#[test]
+fn acknowledgements_that_wait_for_a_leaf_do_not_pile_up() {
+    let (mut world, core, mute, link) = between_a_leaf_and_a_mute();
+    let letter = |epoch, sequence, payload| data(mute, core, epoch, sequence, payload);
     let interest = letter(1, 1, Payload::Interest(whole(1, 1, &["x = 2"])));
     let more = (2..1_000).map(|sequence| letter(1, sequence, Payload::Resync { version: 1 }));
     // Nor if it begins anew all the time.
@@ -390,17 +398,8 @@ fn acknowledgements_that_wait_for_a_leaf_do_not_pile_up() {
 /// What is said again while its acknowledgement is owed is acknowledged when the first would be, and once.
 #[test]
 fn what_is_said_again_puts_no_acknowledgement_off() {
-    let mut world = World::new();
-    let core = world.start("core");
-    attach_publisher(&mut world, core, SECOND, "second");
-    assert!(over(&mut world, core, SECOND, LeafMessage::Renew { number: 1 }).contains("lease 1"));
-    let (mute, link) = link_mute(&mut world, core);
-    let state = mute_link_state(&world, mute, core);
-    world.input(core, Input::Message { link, message: state });
-    let life = |broker| Life { broker, incarnation: 1 };
-    let payload = Payload::Interest(whole(1, 1, &["x = 2"]));
-    let body = RoutedBody::Data { epoch: 1, sequence: 1, payload };
-    let letter = Routed { source: life(mute), destination: life(core), passed: 0, body };
+    let (mut world, core, mute, link) = between_a_leaf_and_a_mute();
+    let letter = data(mute, core, 1, 1, Payload::Interest(whole(1, 1, &["x = 2"])));
     let say = || Input::Message { link, message: Message::Routed(Letters(vec![letter.clone()])) };
     world.input(core, say());
     world.subscribe(core, 1, "s", "x = 7");
