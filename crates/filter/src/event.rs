@@ -35,8 +35,11 @@ use bytes::Bytes;
 use std::cmp::Ordering;
 use std::fmt;
 
+mod raw;
 #[cfg(test)]
 mod tests;
+
+pub use raw::{RawAttributes, RawText, RawValue};
 
 const VERSION: u8 = 1;
 const HEADER: usize = 12;
@@ -132,6 +135,14 @@ impl Event {
         Attributes { table: table.iter(), text: utf8(text) }
     }
 
+    /// All attributes, sorted by name, without a check that costs anything: for indexes.
+    #[inline]
+    pub fn raw_attributes(&self) -> RawAttributes<'_> {
+        let table = self.parts().0;
+        let rest = self.bytes.get(HEADER + table.len() * ENTRY..).unwrap_or_default();
+        RawAttributes { table: table.iter(), rest }
+    }
+
     /// How many attributes there are.
     pub fn attribute_count(&self) -> usize {
         self.parts().0.len()
@@ -167,6 +178,7 @@ impl Event {
     }
 
     /// Table and text. The bytes were checked when the event was made, so none of the fallbacks is ever taken.
+    #[inline]
     fn parts(&self) -> (&[[u8; ENTRY]], &[u8]) {
         let Some((header, rest)) = self.bytes.split_first_chunk::<HEADER>() else { return (&[], &[]) };
         let header = Header::read(header);
@@ -317,13 +329,20 @@ struct Entry<'a>(&'a [u8; ENTRY]);
 impl Entry<'_> {
     fn name(&self) -> std::ops::Range<usize> {
         let start = u16::from_le_bytes([self.0[0], self.0[1]]) as usize;
-        start..start + self.0[2] as usize
+        start..start + self.name_length()
     }
 
+    #[inline]
+    fn name_length(&self) -> usize {
+        self.0[2] as usize
+    }
+
+    #[inline]
     fn class(&self) -> u8 {
         self.0[3]
     }
 
+    #[inline]
     fn word(&self) -> u64 {
         let [.., a, b, c, d, e, f, g, h] = *self.0;
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -379,10 +398,24 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), EventError> {
         return malformed("lengths do not add up");
     }
     let (table, rest) = rest.split_at(count * ENTRY);
-    let Ok(text) = std::str::from_utf8(&rest[..text]) else { return malformed("text is not UTF-8") };
+    check_table(table, text, rest, limits)
+}
 
+/// Whether attributes are as the module's page says; `text` is how many of the bytes behind their table are theirs.
+fn check_table(table: &[u8], text: usize, rest: &[u8], limits: &Limits) -> Result<(), EventError> {
+    let malformed = |what| Err(EventError::Malformed(what));
+    let text = &rest[..text];
+    let is_ascii = text.is_ascii();
+    if !is_ascii && std::str::from_utf8(text).is_err() {
+        return malformed("text is not UTF-8");
+    }
+    let is_boundary = |end: usize| match text.get(end) {
+        // No byte but those that continue a character looks like this.
+        Some(byte) => is_ascii || byte & 0xC0 != 0x80,
+        None => end == text.len(),
+    };
     let mut end = 0;
-    let mut before = "";
+    let (mut before, mut head_before): (&[u8], u64) = (&[], 0);
     for entry in table.as_chunks::<ENTRY>().0 {
         let entry = Entry(entry);
         let name = entry.name();
@@ -391,17 +424,20 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), EventError> {
             return malformed("a name does not start where the attribute before ends");
         }
         end = name.end;
-        let Some(name) = text.get(name) else { return malformed("a name reaches beyond the text or cuts a character") };
-        // The first name is compared with "", which also keeps the empty name out. Mostly the first byte tells already.
-        if name.as_bytes().first() <= before.as_bytes().first() && name <= before {
+        if !is_boundary(end) {
+            return malformed("a name reaches beyond the text or cuts a character");
+        }
+        // The first name is compared with "", which also keeps the empty name out. Mostly the heads tell already.
+        let (name, head) = (&text[name.clone()], head(&rest[name.start..], name.len()));
+        if head <= head_before && name <= before {
             return malformed("names are empty, unsorted or repeated");
         }
-        before = name;
+        (before, head_before) = (name, head);
         match (entry.class(), entry.word()) {
             (CLASS_BOOL, 0 | 1) | (CLASS_INT | CLASS_FLOAT | CLASS_TIME, _) => {}
             (CLASS_STRING, length) if length <= text.len() as u64 => {
                 end += length as usize;
-                if !text.is_char_boundary(end) {
+                if !is_boundary(end) {
                     return malformed("a string reaches beyond the text or cuts a character");
                 }
             }
@@ -411,6 +447,19 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), EventError> {
         }
     }
     if end != text.len() { malformed("text that belongs to no attribute") } else { Ok(()) }
+}
+
+/// The first eight bytes of a name as a number in the order of names, zero where it has fewer; `from` may go on behind it.
+#[inline]
+fn head(from: &[u8], length: usize) -> u64 {
+    const BYTES: usize = size_of::<u64>();
+    let Some(bytes) = from.first_chunk::<BYTES>() else {
+        let mut bytes = [0; BYTES];
+        bytes.iter_mut().zip(&from[..length.min(from.len())]).for_each(|(to, from)| *to = *from);
+        return u64::from_be_bytes(bytes);
+    };
+    let bits = u64::from_be_bytes(*bytes);
+    if length >= BYTES { bits } else { bits & !(u64::MAX >> (8 * length)) }
 }
 
 /// Bytes that are known to be UTF-8.

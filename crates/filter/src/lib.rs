@@ -24,7 +24,7 @@ mod value;
 pub use codec::DecodeError;
 pub use conjunction::Conjunction;
 pub use constraint::{Constraint, Test};
-pub use event::{Attributes, Event, EventBuilder, EventError};
+pub use event::{Attributes, Event, EventBuilder, EventError, RawAttributes, RawText, RawValue};
 pub use filter::Filter;
 pub use json::{JsonError, JsonReader};
 pub use language::{Explanation, Expression, Operator, ParseError, ParseErrorKind, Warning, WarningKind};

@@ -18,11 +18,34 @@ fn read(bytes: Vec<u8>) -> Result<Event, EventError> {
     Event::from_bytes(bytes.into(), &Limits::default())
 }
 
-/// Reads all there is to read; the result only keeps the reads from being optimised away.
+/// Reads all there is to read, both ways; the result only keeps the reads from being optimised away.
 fn touch(event: &Event) -> usize {
+    assert_eq!(event.raw_attributes().len(), event.attribute_count());
+    for ((name, value), (raw_name, raw)) in event.attributes().zip(event.raw_attributes()) {
+        assert_eq!(raw_name.to_str(), name);
+        match (value, raw) {
+            (ValueRef::Bool(value), RawValue::Bool(raw)) => assert_eq!(raw, value),
+            (ValueRef::Int(value), RawValue::Int(raw)) => assert_eq!(raw, value),
+            (ValueRef::Float(value), RawValue::Float(raw)) => assert_eq!(raw.to_bits(), value.to_bits()),
+            (ValueRef::Time(value), RawValue::Time(raw)) => assert_eq!(raw, value),
+            (ValueRef::String(value), RawValue::String(raw)) => check_text(raw, value),
+            (value, raw) => panic!("{name}: {raw:?} instead of {value:?}"),
+        }
+        check_text(raw_name, name);
+    }
     let by_name = event.attributes().filter(|(name, _)| event.get(name).is_some()).count();
     assert_eq!(by_name, event.attribute_count());
     event.payload().len() + format!("{event:?}").len()
+}
+
+fn check_text(raw: RawText<'_>, text: &str) {
+    let mut head = [0; 16];
+    let length = text.len().min(16);
+    head[..length].copy_from_slice(&text.as_bytes()[..length]);
+    for raw in [raw, RawText::from(text)] {
+        assert_eq!((raw.as_bytes(), raw.to_str(), raw.length()), (text.as_bytes(), text, text.len()));
+        assert_eq!(raw.head(), u128::from_le_bytes(head), "{text:?}");
+    }
 }
 
 #[test]
@@ -194,6 +217,34 @@ proptest! {
             prop_assert!(bits(&value) == bits(&expected) && (bits(&value).is_some() || value == expected));
         }
         prop_assert_eq!(event.payload(), payload);
+        touch(&event);
+    }
+
+    #[test]
+    fn names_and_strings_are_checked_as_a_whole_text_would_be(
+        mut texts in proptest::collection::vec("[a\u{0}]{0,12}", 1..6),
+        is_sorted in any::<bool>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        if is_sorted {
+            texts.sort();
+            texts.dedup();
+        }
+        // An event of names alone, in whatever order and cut wherever: it is one if all names are text and ascend.
+        let text = format!("{}é{}", texts.concat(), "b".repeat(9));
+        let mut ends: Vec<usize> = texts.iter().scan(0, |end, text| { *end += text.len(); Some(*end) }).collect();
+        ends.extend([texts.concat().len() + cut.index(12), text.len()]);
+        ends.sort_unstable();
+        let mut bytes = Header { count: ends.len(), text: text.len(), payload: 0 }.to_bytes().to_vec();
+        let starts = || std::iter::once(0).chain(ends.iter().copied());
+        for (start, end) in starts().zip(&ends) {
+            bytes.extend([start as u8, 0, (end - start) as u8, CLASS_INT, 0, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        bytes.extend(text.as_bytes());
+        let names: Vec<Option<&str>> = starts().zip(&ends).map(|(start, end)| text.get(start..*end)).collect();
+        let is_event = names.iter().all(|name| name.is_some_and(|name| !name.is_empty()))
+            && names.windows(2).all(|pair| pair[0] < pair[1]);
+        prop_assert_eq!(read(bytes).is_ok(), is_event, "{:?}", names);
     }
 
     #[test]
