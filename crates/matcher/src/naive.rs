@@ -40,18 +40,18 @@ impl NaiveScan {
 
     /// The subscriptions that the event matches, each once, in no order of meaning, in place of what `out` held.
     pub fn matches(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<SubscriptionId>) {
-        scratch.tested = self.subscriptions.len();
+        scratch.counts.tested = self.subscriptions.len();
         out.clear();
         out.extend(self.subscriptions.iter().filter(|(_, (_, filter))| filter.matches(event)).map(|(id, _)| *id));
     }
 
     /// The owners of at least one subscription that the event matches, sorted, in place of what `out` held.
     pub fn interested(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<Owner>) {
-        scratch.tested = 0;
+        scratch.counts.tested = 0;
         out.clear();
         for (owner, ids) in &self.by_owner {
             let interested = ids.iter().any(|id| {
-                scratch.tested += 1;
+                scratch.counts.tested += 1;
                 self.subscriptions[id].1.matches(event)
             });
             if interested {

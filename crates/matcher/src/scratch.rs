@@ -6,18 +6,30 @@
 /// cleared in between: this is how marks are "restored".
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    event: u32,
-    /// By subscription or owner: the event that reported it.
-    reported: Vec<u32>,
+    pub(crate) marks: Marks,
     /// The event as the production engine's slots see it.
     pub(crate) reading: crate::engine::Reading,
+    pub(crate) counts: Counts,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
     /// How many events the production engine was asked about.
     pub(crate) events: u32,
     /// How many subscriptions (or parts of them) the last event was tested against.
     pub(crate) tested: usize,
 }
 
-impl Scratch {
+/// Which subscriptions or owners an event has reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    event: u32,
+    /// By subscription or owner: the event that reported it.
+    reported: Vec<u32>,
+}
+
+impl Marks {
     /// Starts an event on an engine with at most so many subscriptions or owners.
     pub(crate) fn begin(&mut self, reported: usize) {
         if self.event == u32::MAX {
@@ -25,7 +37,6 @@ impl Scratch {
             self.event = 0;
         }
         self.event += 1;
-        self.tested = 0;
         if self.reported.len() < reported {
             self.reported.resize(reported, 0);
         }
@@ -47,13 +58,13 @@ mod tests {
 
     #[test]
     fn nothing_of_an_earlier_event_survives_the_wrap_of_event_numbers() {
-        let mut scratch = Scratch::default();
+        let mut marks = Marks::default();
         // The second round has the number of the first again.
         for _ in 0..2 {
-            scratch.begin(1);
-            assert_eq!(scratch.event, 1);
-            assert!(scratch.report(0) && !scratch.report(0) && scratch.is_reported(0));
-            scratch.event = u32::MAX;
+            marks.begin(1);
+            assert_eq!(marks.event, 1);
+            assert!(marks.report(0) && !marks.report(0) && marks.is_reported(0));
+            marks.event = u32::MAX;
         }
     }
 }

@@ -8,7 +8,7 @@
 //! Operands of that kind are tested by their whole set; for values of an event that are ([`Key::is_exact`]), equal keys are
 //! compared once more by value.
 
-use enroute_filter::{Number, Timestamp, ValueRef};
+use enroute_filter::{Number, RawText, RawValue, Timestamp};
 
 /// The place of a value on its class's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,7 @@ const SIGN: u64 = 1 << 63;
 impl Key {
     pub(super) fn of_number(number: Number) -> Key {
         let float = number.to_f64_rounded();
-        let float = if float == 0.0 { 0.0 } else { float };
-        let bits = float.to_bits();
-        let ordered = if bits & SIGN == 0 { bits | SIGN } else { !bits };
-        Key { bits: ordered, is_exact: Number::from_f64(float) == Some(number) }
+        Key { bits: ordered(float), is_exact: Number::from_f64(float) == Some(number) }
     }
 
     pub(super) fn of_time(time: Timestamp) -> Key {
@@ -38,18 +35,25 @@ impl Key {
 
     /// The key of an event's number or time; none for NaN and other classes.
     #[inline]
-    pub(super) fn of_value(value: ValueRef<'_>) -> Option<Key> {
+    pub(super) fn of_value(value: RawValue<'_>) -> Option<Key> {
         match value {
-            ValueRef::Int(int) if int.unsigned_abs() <= 1 << 53 => {
-                let bits = (int as f64).to_bits();
-                Some(Key { bits: if bits & SIGN == 0 { bits | SIGN } else { !bits }, is_exact: true })
+            RawValue::Int(int) if int.unsigned_abs() <= 1 << 53 => {
+                Some(Key { bits: ordered(int as f64), is_exact: true })
             }
-            ValueRef::Int(int) => Some(Key::of_number(Number::from(int))),
-            ValueRef::Float(float) => Number::from_f64(float).map(Key::of_number),
-            ValueRef::Time(time) => Some(Key::of_time(time)),
-            ValueRef::Bool(_) | ValueRef::String(_) => None,
+            RawValue::Int(int) => Some(Key::of_number(Number::from(int))),
+            RawValue::Float(float) if float.is_nan() => None,
+            RawValue::Float(float) => Some(Key { bits: ordered(float), is_exact: true }),
+            RawValue::Time(time) => Some(Key::of_time(time)),
+            RawValue::Bool(_) | RawValue::String(_) => None,
         }
     }
+}
+
+/// The bits of a number, made unsigned so that order is kept; both zeros have the same.
+#[inline]
+fn ordered(float: f64) -> u64 {
+    let bits = (float + 0.0).to_bits();
+    if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
 /// The number with this key; only for keys of numbers.
@@ -89,16 +93,13 @@ pub(super) fn implied_key(code: u32) -> u64 {
 /// The code of a string in the order of strings: its first four bytes.
 #[inline]
 pub(super) fn string_code(string: &str) -> u32 {
-    let bytes = string.as_bytes();
-    let head = match bytes.first_chunk::<4>() {
-        Some(head) => *head,
-        None => {
-            let mut head = [0; 4];
-            head[..bytes.len()].copy_from_slice(bytes);
-            head
-        }
-    };
-    u32::from_be_bytes(head).max(1)
+    head_code(RawText::from(string).head())
+}
+
+/// The code of a string with this head: see [`RawText::head`].
+#[inline]
+pub(super) fn head_code(head: u128) -> u32 {
+    (head as u32).swap_bytes().max(1)
 }
 
 /// Whether no string with the same code is less.
@@ -132,12 +133,12 @@ mod tests {
             let key = Key::of_number(number);
             assert!(key.bits > last && key.is_exact && code_of(key.bits) > 0, "{float}");
             assert_eq!(number_of(key.bits), number);
-            assert_eq!(Key::of_value(ValueRef::Float(float)), Some(key));
+            assert_eq!(Key::of_value(RawValue::Float(float)), Some(key));
             last = key.bits;
         }
-        assert_eq!(Key::of_value(ValueRef::Float(-0.0)), Key::of_value(ValueRef::Int(0)));
-        assert_eq!(Key::of_value(ValueRef::Float(-7.0)), Key::of_value(ValueRef::Int(-7)));
-        assert_eq!(Key::of_value(ValueRef::Float(f64::NAN)), None);
+        assert_eq!(Key::of_value(RawValue::Float(-0.0)), Key::of_value(RawValue::Int(0)));
+        assert_eq!(Key::of_value(RawValue::Float(-7.0)), Key::of_value(RawValue::Int(-7)));
+        assert_eq!(Key::of_value(RawValue::Float(f64::NAN)), None);
         assert!(!Key::of_number(Number::from((1 << 53) + 1)).is_exact);
         for int in [-3, 0, 3, 1_000] {
             let key = Key::of_number(Number::from(int)).bits;

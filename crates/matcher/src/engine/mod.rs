@@ -53,6 +53,7 @@ mod table;
 mod tests;
 mod translate;
 
+use crate::scratch::Counts;
 use crate::{Owner, Scratch, SubscriptionId};
 use dense::Dense;
 use enroute_filter::{Conjunction, Event, Filter};
@@ -278,10 +279,10 @@ impl Enindex {
     /// The subscriptions that the event matches, each once, in no order of meaning, in place of what `out` held.
     pub fn matches(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<SubscriptionId>) {
         out.clear();
-        scratch.begin(self.subscribers.bound());
-        let mut reading = std::mem::take(&mut scratch.reading);
+        let Scratch { marks, reading, counts } = scratch;
+        marks.begin(self.subscribers.bound());
         reading.wants_ids = true;
-        self.gather(event, &mut reading, scratch);
+        self.gather(event, reading, counts);
         std::mem::swap(out, &mut reading.ids);
         for (place, &candidate) in reading.candidates.iter().enumerate() {
             if let Some(later) = reading.candidates.get(place + AHEAD) {
@@ -293,7 +294,7 @@ impl Enindex {
             }
             if row[0] & SHARED != 0 {
                 reading.groups.push(row[0] & !SHARED);
-            } else if row[5] & ALONE != 0 || scratch.report(row[0]) {
+            } else if row[5] & ALONE != 0 || marks.report(row[0]) {
                 out.push(rows::id(row));
             }
         }
@@ -301,11 +302,9 @@ impl Enindex {
             self.subscribers.prefetch(&reading.groups[place..]);
             let group = &self.subscribers.groups[number];
             out.extend_from_slice(&group.alone);
-            let others = group.others.iter().filter(|&&subscription| scratch.report(subscription));
+            let others = group.others.iter().filter(|&&subscription| marks.report(subscription));
             out.extend(others.map(|&subscription| self.subscribers.id(subscription)));
         }
-        reading.clear();
-        scratch.reading = reading;
     }
 
     /// The owners of at least one subscription that the event matches, sorted, in place of what `out` held.
@@ -313,10 +312,10 @@ impl Enindex {
     /// No subscription of an owner is tested after the first that matches.
     pub fn interested(&self, event: &Event, scratch: &mut Scratch, out: &mut Vec<Owner>) {
         out.clear();
-        scratch.begin(self.subscribers.owner_bound());
-        let mut reading = std::mem::take(&mut scratch.reading);
+        let Scratch { marks, reading, counts } = scratch;
+        marks.begin(self.subscribers.owner_bound());
         reading.wants_ids = false;
-        self.gather(event, &mut reading, scratch);
+        self.gather(event, reading, counts);
         for &candidate in &reading.candidates {
             if out.len() == self.subscribers.owner_count() {
                 break;
@@ -324,24 +323,22 @@ impl Enindex {
             let row = self.rows.row(candidate & !SURE);
             let satisfies = || candidate & SURE != 0 || reading.satisfies(row, event, &self.slots, &self.sets);
             if row[0] & SHARED == 0 {
-                if !scratch.is_reported(row[1]) && satisfies() {
-                    scratch.report(row[1]);
+                if !marks.is_reported(row[1]) && satisfies() {
+                    marks.report(row[1]);
                     out.push(self.subscribers.owner(row[1]));
                 }
                 continue;
             }
             let owners = || self.subscribers.groups[row[0] & !SHARED].owners.keys().copied();
-            if owners().any(|owner| !scratch.is_reported(owner)) && satisfies() {
-                out.extend(owners().filter(|&owner| scratch.report(owner)).map(|owner| self.subscribers.owner(owner)));
+            if owners().any(|owner| !marks.is_reported(owner)) && satisfies() {
+                out.extend(owners().filter(|&owner| marks.report(owner)).map(|owner| self.subscribers.owner(owner)));
             }
         }
-        reading.clear();
-        scratch.reading = reading;
         out.sort_unstable();
     }
 
     /// Reads the event, and collects the rows that it may match.
-    fn gather(&self, event: &Event, reading: &mut Reading, scratch: &mut Scratch) {
+    fn gather(&self, event: &Event, reading: &mut Reading, counts: &mut Counts) {
         reading.read(event, &self.slots, &self.sets, self.generations);
         if self.unkeyed > 0 {
             self.lists.ask(keys::UNKEYED, true, reading);
@@ -367,9 +364,9 @@ impl Enindex {
             }
         }
         self.lists.scan(reading);
-        scratch.tested = reading.candidates.len();
-        scratch.events = scratch.events.wrapping_add(1);
-        if Observations::wants(scratch.events) {
+        counts.tested = reading.candidates.len();
+        counts.events = counts.events.wrapping_add(1);
+        if Observations::wants(counts.events) {
             self.observe(reading);
         }
     }

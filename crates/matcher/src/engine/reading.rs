@@ -1,15 +1,15 @@
 //! Reading an event into slots, and testing rows against it.
 
-use super::codes::{Key, code_of, implied_key, implied_low, number_of, string_code, time_of, with_low};
-use super::dictionary::UNKNOWN;
+use super::codes::{Key, code_of, head_code, implied_key, implied_low, number_of, time_of, with_low};
+use super::dictionary::{Text, UNKNOWN};
 use super::keys::view;
 use super::rows::{HEADER, Kind};
 use super::sets::Sets;
 use super::slots::{Aspect, NO_SLOT, Slots};
 use crate::SubscriptionId;
-use enroute_filter::{Event, Number, ValueRef};
+use enroute_filter::{Event, Number, RawText, RawValue, ValueRef};
 
-/// An event as slots see it. Between events all is zero but what slot 0 has.
+/// An event as slots see it. All that the event says nothing about is zero, but what slot 0 has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     /// By slot: the key of the value (where that is a code, above a low of 0), 0 for none.
@@ -59,8 +59,10 @@ impl Generations {
 }
 
 impl Reading {
-    /// Fills in the slots of an event's attributes, then the cells by view.
+    /// Fills in the slots of an event's attributes, then the cells by view, in place of those of the event before.
+    #[inline]
     pub(super) fn read(&mut self, event: &Event, slots: &Slots, sets: &Sets, generations: Generations) {
+        self.clear();
         let bound = slots.bound().max(1);
         if self.keys.len() < bound {
             self.keys.resize(bound, 0);
@@ -70,22 +72,22 @@ impl Reading {
             self.keys[0] = 1 << 32;
             self.cells[..2].fill(1);
         }
-        for (name, value) in event.attributes() {
+        for (name, value) in event.raw_attributes() {
             let Some(number) = slots.attribute_number(name) else { continue };
             let attribute = slots.attribute_at(number);
             self.set(attribute.slot(Aspect::Present), 1 << 32);
             match value {
-                ValueRef::Bool(bool) => self.set(attribute.slot(Aspect::Bool), (1 + u64::from(bool)) << 32),
-                ValueRef::Int(_) | ValueRef::Float(_) => {
+                RawValue::Bool(bool) => self.set(attribute.slot(Aspect::Bool), (1 + u64::from(bool)) << 32),
+                RawValue::Int(_) | RawValue::Float(_) => {
                     self.set_key(attribute.slot(Aspect::Number), value);
                     self.set_numeral(attribute.slot(Aspect::Numeral), value, slots);
                 }
-                ValueRef::Time(_) => self.set_key(attribute.slot(Aspect::Time), value),
-                ValueRef::String(string) => {
-                    self.set(attribute.slot(Aspect::Order), u64::from(string_code(string)) << 32);
+                RawValue::Time(_) => self.set_key(attribute.slot(Aspect::Time), value),
+                RawValue::String(string) => {
+                    self.set(attribute.slot(Aspect::Order), u64::from(head_code(string.head())) << 32);
                     let word = attribute.slot(Aspect::Word);
                     if word != NO_SLOT {
-                        self.set(word, u64::from(slots.dictionary.code(word, string.as_bytes())) << 32);
+                        self.set(word, u64::from(slots.word(word, Text::of_raw(string))) << 32);
                     }
                     if attribute.has_patterns {
                         self.read_patterns(number, string, sets);
@@ -122,7 +124,7 @@ impl Reading {
         }
     }
 
-    fn set_key(&mut self, slot: u32, value: ValueRef<'_>) {
+    fn set_key(&mut self, slot: u32, value: RawValue<'_>) {
         if slot != NO_SLOT
             && let Some(key) = Key::of_value(value)
         {
@@ -131,17 +133,18 @@ impl Reading {
         }
     }
 
-    fn set_numeral(&mut self, slot: u32, value: ValueRef<'_>, slots: &Slots) {
+    fn set_numeral(&mut self, slot: u32, value: RawValue<'_>, slots: &Slots) {
         if slot != NO_SLOT
             && let Some(key) = Key::of_value(value)
         {
             // A number that shares its key with others is none of those in the dictionary.
-            let code = if key.is_exact { slots.dictionary.code(slot, &key.bits.to_le_bytes()) } else { UNKNOWN };
+            let code = if key.is_exact { slots.word(slot, Text::of(&key.bits.to_le_bytes())) } else { UNKNOWN };
             self.set(slot, u64::from(code) << 32);
         }
     }
 
-    fn read_patterns(&mut self, attribute: u32, string: &str, sets: &Sets) {
+    fn read_patterns(&mut self, attribute: u32, string: RawText<'_>, sets: &Sets) {
+        let string = string.to_str();
         let mut patterns = std::mem::take(&mut self.patterns);
         sets.grams.candidates(attribute, string, &mut patterns);
         patterns.sort_unstable();
@@ -156,7 +159,7 @@ impl Reading {
     }
 
     /// Makes all zero again.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         for &slot in &self.present {
             self.keys[slot as usize] = 0;
             for parity in 0..2 {

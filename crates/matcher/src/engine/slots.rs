@@ -5,11 +5,12 @@
 //! patterns. Slots exist while a predicate uses them. Slot 0 belongs to no attribute and always has the code 1.
 
 use super::codes::{Key, code_of, implied_key};
-use super::dictionary::{Codes, Dictionary};
+use super::dictionary::{Codes, Dictionary, Text};
+use super::flat::Flat;
 use super::pages::Pages;
 use super::statistics::{Lens, Sample};
-use super::table::Table;
-use enroute_filter::Number;
+use super::table::{fold, random_secrets};
+use enroute_filter::{Number, RawText};
 use std::hash::BuildHasher;
 use std::mem::size_of;
 use std::sync::Arc;
@@ -81,6 +82,8 @@ impl Aspect {
 #[derive(Clone, Debug)]
 pub(super) struct Attribute {
     pub(super) name: Arc<str>,
+    /// The first bytes of the name: see [`RawText::head`].
+    head: u128,
     /// Uses by slots and tests.
     users: u32,
     /// By aspect; [`NO_SLOT`] where there is none.
@@ -106,15 +109,32 @@ pub(super) struct Slot {
 }
 
 /// All attributes and slots.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Slots {
     attributes: Pages<Attribute>,
-    by_name: Table<u32>,
+    /// A piece of the hash of a name, and its attribute.
+    by_name: Flat<(u32, u32)>,
     names: Names,
     slots: Vec<Slot>,
     vacant: Vec<u32>,
-    pub(super) dictionary: Dictionary,
+    dictionary: Dictionary,
     hasher: foldhash::fast::RandomState,
+    secrets: [u64; 2],
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Slots {
+            attributes: Pages::default(),
+            by_name: Flat::default(),
+            names: Names::default(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            dictionary: Dictionary::default(),
+            hasher: Default::default(),
+            secrets: random_secrets(),
+        }
+    }
 }
 
 /// Tells most names that no predicate has from those that some has or had, as long as there are few: events may have many attributes
@@ -125,19 +145,19 @@ struct Names([u64; 4]);
 impl Names {
     /// The word and the bit of a name.
     #[inline]
-    fn place(name: &str) -> (usize, u64) {
+    fn place(name: RawText<'_>) -> (usize, u64) {
         let [first, .., last] = *name.as_bytes() else { return (0, 1) };
-        let mixed = first ^ last.rotate_left(3) ^ (name.len() as u8).rotate_left(5);
+        let mixed = first ^ last.rotate_left(3) ^ (name.length() as u8).rotate_left(5);
         (usize::from(mixed >> 6), 1 << (mixed & 63))
     }
 
-    fn add(&mut self, name: &str) {
+    fn add(&mut self, name: RawText<'_>) {
         let (word, bit) = Names::place(name);
         self.0[word] |= bit;
     }
 
     #[inline]
-    fn may_have(&self, name: &str) -> bool {
+    fn may_have(&self, name: RawText<'_>) -> bool {
         let (word, bit) = Names::place(name);
         self.0[word] & bit != 0
     }
@@ -146,12 +166,30 @@ impl Names {
 impl Slots {
     /// The number of the attribute of this name, if there is a predicate on it.
     #[inline]
-    pub(super) fn attribute_number(&self, name: &str) -> Option<u32> {
+    pub(super) fn attribute_number(&self, name: RawText<'_>) -> Option<u32> {
         if !self.names.may_have(name) {
             return None;
         }
-        let hash = self.hasher.hash_one(name.as_bytes());
-        self.by_name.find(hash, |&number| *self.attributes[number].name == *name).copied()
+        let (head, hash) = (name.head(), self.hash(name));
+        let found = self
+            .by_name
+            .find(hash, |&(piece, number)| piece == piece_of(hash) && self.attributes[number].has_name(name, head));
+        found.map(|&(_, number)| number)
+    }
+
+    #[inline]
+    fn hash(&self, name: RawText<'_>) -> u64 {
+        if name.length() <= HEAD {
+            let head = name.head();
+            return fold(head as u64 ^ self.secrets[0], (head >> 64) as u64 ^ self.secrets[1]);
+        }
+        self.hasher.hash_one(name.as_bytes())
+    }
+
+    /// The code of a string in a slot of words.
+    #[inline]
+    pub(super) fn word(&self, slot: u32, text: Text<'_>) -> u32 {
+        self.dictionary.code(slot, text, self.slots[slot as usize].words.as_deref())
     }
 
     #[inline]
@@ -166,16 +204,25 @@ impl Slots {
 
     /// One use more of an attribute.
     pub(super) fn acquire_attribute(&mut self, name: &Arc<str>) -> u32 {
-        if let Some(number) = self.attribute_number(name) {
+        let raw = RawText::from(&**name);
+        if let Some(number) = self.attribute_number(raw) {
             self.attributes[number].users += 1;
             return number;
         }
-        let attribute = Attribute { name: name.clone(), users: 1, slots: [NO_SLOT; ASPECTS], has_patterns: false };
+        let attribute = Attribute {
+            name: name.clone(),
+            head: raw.head(),
+            users: 1,
+            slots: [NO_SLOT; ASPECTS],
+            has_patterns: false,
+        };
         let number = self.attributes.insert(attribute);
-        self.names.add(name);
-        let (hasher, attributes) = (&self.hasher, &self.attributes);
-        let hash_of = |&number: &u32| hasher.hash_one(attributes[number].name.as_bytes());
-        self.by_name.insert(hash_of(&number), number, hash_of);
+        self.names.add(raw);
+        let mut by_name = std::mem::take(&mut self.by_name);
+        let hash_of = |&(_, number): &(u32, u32)| self.hash(RawText::from(&*self.attributes[number].name));
+        let hash = self.hash(raw);
+        by_name.insert(hash, (piece_of(hash), number), hash_of);
+        self.by_name = by_name;
         number
     }
 
@@ -183,8 +230,10 @@ impl Slots {
     pub(super) fn release_attribute(&mut self, number: u32) {
         self.attributes[number].users -= 1;
         if self.attributes[number].users == 0 {
-            let hash = self.hasher.hash_one(self.attributes[number].name.as_bytes());
-            self.by_name.remove(hash, |&other| other == number);
+            let mut by_name = std::mem::take(&mut self.by_name);
+            let hash_of = |&(_, number): &(u32, u32)| self.hash(RawText::from(&*self.attributes[number].name));
+            by_name.remove(hash_of(&(0, number)), |&(_, other)| other == number, hash_of);
+            self.by_name = by_name;
             self.attributes[number].name = Arc::from("");
             self.attributes.vacate(number);
         }
@@ -196,9 +245,9 @@ impl Slots {
 
     /// One use more of an aspect of an attribute; says its slot.
     pub(super) fn acquire(&mut self, name: &Arc<str>, aspect: Aspect) -> u32 {
-        let known = aspect
-            .index()
-            .and_then(|index| self.attribute_number(name).map(|number| self.attributes[number].slots[index]));
+        let known = aspect.index().and_then(|index| {
+            self.attribute_number(RawText::from(&**name)).map(|number| self.attributes[number].slots[index])
+        });
         if let Some(slot) = known.filter(|&slot| slot != NO_SLOT) {
             self.slots[slot as usize].users += 1;
             return slot;
@@ -250,7 +299,7 @@ impl Slots {
     /// One use more of a string as an operand in a slot of words; says its code.
     pub(super) fn acquire_word(&mut self, slot: u32, text: &[u8]) -> u32 {
         let codes = self.slots[slot as usize].words.get_or_insert_default();
-        self.dictionary.acquire(slot, text, codes)
+        self.dictionary.acquire(slot, Text::of(text), codes)
     }
 
     /// One use less of the string with this code.
@@ -280,7 +329,24 @@ impl Slots {
     }
 }
 
+/// The most bytes of a name that its head says all of.
+const HEAD: usize = size_of::<u128>();
+
+/// What stands of a hash in the table of names.
+#[inline]
+fn piece_of(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
 impl Attribute {
+    /// Whether this is its name, which has this head.
+    #[inline]
+    fn has_name(&self, name: RawText<'_>, head: u128) -> bool {
+        self.head == head
+            && self.name.len() == name.length()
+            && (name.length() <= HEAD || *self.name.as_bytes() == *name.as_bytes())
+    }
+
     #[inline]
     pub(super) fn slot(&self, aspect: Aspect) -> u32 {
         aspect.index().map_or(NO_SLOT, |index| self.slots[index])

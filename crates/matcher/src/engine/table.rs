@@ -123,12 +123,25 @@ impl<T> Table<T> {
     }
 }
 
+/// The product of two numbers, folded: a hash of both as good as their secrets are.
+#[inline]
+pub(super) fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// Numbers that nobody can guess.
+pub(super) fn random_secrets() -> [u64; 2] {
+    use std::hash::BuildHasher;
+    let hasher = foldhash::fast::RandomState::default();
+    [hasher.hash_one(0), hasher.hash_one(1)]
+}
+
 /// A number's hash: enough for numbers that nobody chooses, mixed with a secret of the table's owner for those somebody may.
 #[inline]
 pub(super) fn hash_number(number: u64, secret: u64) -> u64 {
-    let fold = |product: u128| (product >> 64) as u64 ^ product as u64;
-    let once = fold(u128::from(number ^ secret) * 0x9E37_79B9_7F4A_7C15);
-    fold(u128::from(once ^ 0x5851_F42D_4C95_7F2D) * 0xF39C_C060_5CED_C835)
+    let once = fold(number ^ secret, 0x9E37_79B9_7F4A_7C15);
+    fold(once ^ 0x5851_F42D_4C95_7F2D, 0xF39C_C060_5CED_C835)
 }
 
 #[cfg(test)]
