@@ -71,8 +71,10 @@ impl Sender for Publisher {
         });
     }
 
+    /// The runtime's own timers know milliseconds only, and would send what is due in two at a time.
     fn pass(&mut self, time: Duration) {
-        self.runtime.block_on(async { tokio::time::sleep(time).await }); // sleep: paces the publisher
+        let slept = self.runtime.spawn_blocking(move || std::thread::sleep(time)); // sleep: paces the publisher
+        self.runtime.block_on(slept).expect("a sleep does not panic");
     }
 
     /// Status is asked behind the last event.

@@ -92,6 +92,8 @@ pub fn measure_all(plan: &Plan) -> Result<Report, String> {
 
 /// One turn of one system.
 fn measure(network: &mut Network, system: System, case: &Case, seconds: f64) -> Result<Measured, String> {
+    // What is asked of the machine for the first time, as memory, is no matter of forwarding.
+    network.publish(seconds, None)?;
     let before: Vec<f64> = network.processes().map(|process| process.processor_seconds()).collect();
     let allocated = if system == System::Enroute { network.allocations()? } else { Vec::new() };
     let (sent, arrived) = network.publish(seconds, None)?;
