@@ -7,8 +7,12 @@ use crate::{ClientId, Command, Delivery, EventId, LinkId, Output, Refusal, Reply
 use enroute_covering::RootDifference;
 use enroute_filter::{Conjunction, Event, Filter};
 use enroute_matcher::{Enindex, Owner, Scratch, SubscriptionId};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// As many subscriptions that match one event take no memory to be sorted.
+const FEW: usize = 16;
 
 /// One client.
 #[derive(Debug, Default)]
@@ -46,9 +50,8 @@ pub(crate) struct Clients {
     subscribers: BTreeMap<SubscriptionId, Subscriber>,
     matcher: Enindex,
     scratch: Scratch,
-    /// Room for the matcher's answer, and for whom it names, kept from event to event.
+    /// Room for the matcher's answer, kept from event to event.
     matching: Vec<SubscriptionId>,
-    names: Vec<(ClientId, Arc<[Arc<str>]>)>,
     /// Numbers subscriptions, advertisements, and what leaves say.
     last: u64,
 }
@@ -74,26 +77,25 @@ impl Clients {
     /// Delivers an event to the clients that want it, one delivery for each. Gives the links to the leaf brokers that want it.
     pub(crate) fn deliver(&mut self, id: EventId, event: &Event, out: &mut Vec<Output>) -> BTreeSet<LinkId> {
         self.matcher.matches(event, &mut self.scratch, &mut self.matching);
-        let mut leaves = BTreeSet::new();
+        let (mut leaves, mut names) = (BTreeSet::new(), SmallVec::<[_; FEW]>::new());
         for subscriber in self.matching.iter().filter_map(|subscription| self.subscribers.get(subscription)) {
             match subscriber {
-                Subscriber::Client(client, name) => self.names.push((*client, Arc::clone(name))),
+                Subscriber::Client(client, name) => names.push((*client, name)),
                 Subscriber::Leaf(link) => {
                     leaves.insert(*link);
                 }
             }
         }
-        self.names.sort_unstable();
-        for names in self.names.chunk_by(|(one, _), (other, _)| one == other) {
-            let (client, first) = &names[0];
+        names.sort_unstable();
+        for names in names.chunk_by(|(one, _), (other, _)| one == other) {
+            let (client, first) = names[0];
             let subscriptions = match names {
                 [_] => Arc::clone(first),
                 names => names.iter().flat_map(|(_, name)| name.iter().cloned()).collect(),
             };
             let delivery = Delivery { id, event: event.as_bytes().clone(), subscriptions };
-            out.push(Output::Deliver { client: *client, delivery });
+            out.push(Output::Deliver { client, delivery });
         }
-        self.names.clear();
         leaves
     }
 

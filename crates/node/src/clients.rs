@@ -42,6 +42,29 @@ pub(crate) struct ClientEntry {
     status: Arc<Semaphore>,
 }
 
+/// How many more requests a client may have unanswered. Only its reader takes of them, and so takes many at a time.
+struct Window<'a> {
+    open: &'a Semaphore,
+    at_hand: usize,
+}
+
+impl Window<'_> {
+    /// Takes one, which is given back when the answer is written; waits for it if need be.
+    async fn take(&mut self) -> Result<(), End> {
+        if self.at_hand == 0 {
+            let many = self.open.available_permits().clamp(1, BATCH_REQUESTS);
+            self.open.acquire_many(many as u32).await.map_err(|_| End::Gone("over".into()))?.forget();
+            self.at_hand = many;
+        }
+        self.at_hand -= 1;
+        Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.at_hand > 0 || self.open.available_permits() > 0
+    }
+}
+
 /// Why nothing more is read from a client.
 enum End {
     /// It has said goodbye, closed its stream, or is gone.
@@ -153,7 +176,7 @@ async fn run<S: AsyncRead + AsyncWrite + Unpin>(context: &Shared, entry: &Arc<Cl
         return;
     }
     tracing::info!(peer_id = %entry.peer_id, software = %entry.software, "client connected");
-    let window = Arc::new(Semaphore::new(MAX_REQUESTS));
+    let window = Semaphore::new(MAX_REQUESTS);
     let mut output = std::pin::pin!(write_all(entry, writer, &window));
     let mut input = std::pin::pin!(read(context, entry, frames, &window));
     let end = tokio::select! {
@@ -186,9 +209,10 @@ async fn read<R: AsyncRead + Unpin>(
     context: &Shared,
     entry: &Arc<ClientEntry>,
     mut frames: Frames<R>,
-    window: &Arc<Semaphore>,
+    window: &Semaphore,
 ) -> End {
     let permits = Arc::new(Semaphore::new(BATCHES));
+    let mut window = Window { open: window, at_hand: 0 };
     loop {
         let mut next = match frames.next().await {
             Ok(Some(frame)) => Some(frame),
@@ -199,13 +223,13 @@ async fn read<R: AsyncRead + Unpin>(
         let (mut bytes, mut end) = (0, None);
         while let Some(frame) = next.take() {
             bytes += frame.size();
-            match take_in(context, entry, frame, window).await {
+            match take_in(context, entry, frame, &mut window).await {
                 Ok(request) => batch.extend(request),
                 Err(reason) => end = Some(reason),
             }
             // A full window opens only when what is in the batch is answered.
             let has_room = batch.len() < BATCH_REQUESTS && bytes < BATCH_BYTES;
-            if end.is_none() && has_room && window.available_permits() > 0 {
+            if end.is_none() && has_room && window.is_open() {
                 match frames.next_ready() {
                     Ok(frame) => next = frame,
                     Err(error) => end = Some(failed(error)),
@@ -237,16 +261,12 @@ async fn take_in(
     context: &Shared,
     entry: &Arc<ClientEntry>,
     frame: Frame,
-    window: &Semaphore,
+    window: &mut Window<'_>,
 ) -> Result<Option<ClientRequest>, End> {
     let frame = ClientFrame::decode(frame).map_err(|error| End::Unreadable(error.to_string()))?;
     match frame {
         ClientFrame::Request { .. } | ClientFrame::Publish { .. } | ClientFrame::StatusRequest { .. } => {
-            // Given back when the answer is written.
-            match window.try_acquire() {
-                Ok(permit) => permit.forget(),
-                Err(_) => window.acquire().await.map_err(|_| End::Gone("over".into()))?.forget(),
-            }
+            window.take().await?;
         }
         ClientFrame::Hello(_) | ClientFrame::Credit { .. } | ClientFrame::Goodbye(_) => {}
     }
