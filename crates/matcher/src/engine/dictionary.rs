@@ -121,6 +121,21 @@ impl Dictionary {
         self.words.find(hash((text, slot), self.secrets), is_it).map(|word| word.code)
     }
 
+    /// Asks the processor for what looking up a short string will need; says its hash.
+    #[inline]
+    pub(super) fn ask(&self, slot: u32, text: u64) -> u64 {
+        let hash = hash((text, slot), self.secrets);
+        self.words.prefetch(hash);
+        hash
+    }
+
+    /// The code of a short string with this hash, [`UNKNOWN`] if it has none.
+    #[inline]
+    pub(super) fn asked(&self, slot: u32, text: u64, hash: u64) -> u32 {
+        let found = self.words.find(hash, |word| word.text == text && word.slot == slot);
+        found.map_or(UNKNOWN, |word| word.code)
+    }
+
     /// The code of a string, [`UNKNOWN`] if it has none; `codes` are those of the slot.
     #[inline]
     pub(super) fn code(&self, slot: u32, text: Text<'_>, codes: Option<&Codes>) -> u32 {

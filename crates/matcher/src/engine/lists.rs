@@ -6,12 +6,13 @@
 use super::blocks::Whose;
 use super::columns::Group;
 use super::flat::{Flat, Item};
+use super::gates;
 use super::keys::{ALWAYS, passes};
 use super::pages::Pages;
 use super::reading::Reading;
 use super::rows::{self, HEADER, LISTED, Rows};
 use super::shapes::Shape;
-use super::singles::{Single, Singles};
+use super::singles::{Single, Singles, UNKNOWN_SHAPE};
 use super::table::hash_number;
 use crate::SubscriptionId;
 use std::mem::size_of;
@@ -25,6 +26,8 @@ pub(super) const SURE: u32 = 1 << 31;
 const GROUPED: u32 = 1 << 31;
 const GROUP_BITS: u32 = 11;
 const PLACE_BITS: u32 = 20;
+/// Of lists of this length all is known that a gate is chosen by.
+const LEAST_GATED: usize = 4;
 /// Lists have groups from this length on.
 const LEAST_LIST: usize = 16;
 
@@ -33,7 +36,7 @@ struct Posting {
     key: u64,
     /// A row with [`INLINE`], or the number of a list.
     list: u32,
-    /// The first word of the row that stands here.
+    /// The first word of the row that stands here, or the list's gate: see [`super::gates`].
     word: u32,
 }
 
@@ -49,6 +52,8 @@ struct List {
     singles: Singles,
     groups: Vec<Group>,
     grouped: u32,
+    /// Entries that came since the gate was chosen.
+    since: u32,
 }
 
 impl List {
@@ -66,6 +71,18 @@ impl List {
             }
             group.candidates(reading, is_key_sure);
         }
+    }
+
+    /// The list's gate when an entry has come: chosen anew now and then, else widened.
+    fn gate(&mut self, gate: u32, single: &Single) -> u32 {
+        self.since += 1;
+        let due = if gate == ALWAYS { self.len() / 16 } else { self.len() };
+        if self.len() < LEAST_GATED || (self.since as usize) < due || self.grouped > 0 {
+            return gates::widened(gate, &single.words);
+        }
+        self.since = 0;
+        // From the last one on: in the middle of a generation those before may have been placed in the one before.
+        gates::around((0..self.singles.len()).rev().map(|place| self.singles.words(place)))
     }
 
     /// The group of a shape, if there is one.
@@ -106,7 +123,7 @@ impl Lists {
     }
 
     /// Posts an entry under the key that stands in its row, and writes its place there. Says the rows that are to be posted once more,
-    /// as there is a group for them now.
+    /// as there is a group for them now, or as more is to be known of them.
     pub(super) fn insert(&mut self, key: u64, row: u32, shape: &Shape, rows: &mut Rows) -> Vec<u32> {
         let (hash, secret) = (self.hash(key), self.secret);
         let whose = Whose::of(rows.header_mut(row));
@@ -120,7 +137,7 @@ impl Lists {
         if posting.list & INLINE != 0 {
             // The rest of its words stays unknown.
             let words = std::array::from_fn(|place| if place == 0 { posting.word } else { ALWAYS });
-            let first = Single { row: posting.list & !INLINE, words, id: SubscriptionId(0), shape: 0 };
+            let first = Single { row: posting.list & !INLINE, words, id: SubscriptionId(0), shape: UNKNOWN_SHAPE };
             posting.list = self.lists.insert(List { key, ..List::default() });
             self.lists[posting.list].singles.push(&first);
             set_list(rows.header_mut(first.row), posting.list);
@@ -139,13 +156,15 @@ impl Lists {
         let Some(group) = group else {
             rows.header_mut(row)[4] = list.singles.len() as u32;
             list.singles.push(&single);
-            return Vec::new();
+            posting.word = list.gate(posting.word, &single);
+            return if list.len() == LEAST_GATED { list.singles.unknown().into_iter().collect() } else { Vec::new() };
         };
         let group_bits = GROUPED | (group as u32) << PLACE_BITS;
         list.groups[group].push(row, whose, shape, |row, place| {
             rows.header_mut(row)[4] = group_bits | place as u32;
         });
         list.grouped += 1;
+        posting.word = list.gate(posting.word, &single);
         others
     }
 
@@ -226,10 +245,13 @@ impl Lists {
         for place in 0..reading.asked.len() {
             let (hash, key, is_key_sure) = reading.asked[place];
             let Some(posting) = self.postings.find(hash, |posting| posting.key == key) else { continue };
+            if !passes(posting.word, &reading.cells) {
+                continue;
+            }
             if posting.list & INLINE == 0 {
                 super::simd::prefetch(&self.lists[posting.list]);
                 reading.lists.push((posting.list, is_key_sure));
-            } else if passes(posting.word, &reading.cells) {
+            } else {
                 reading.candidates.push(posting.list & !INLINE);
             }
         }

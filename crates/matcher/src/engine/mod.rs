@@ -34,6 +34,7 @@ mod columns;
 mod dense;
 mod dictionary;
 mod flat;
+mod gates;
 mod keys;
 mod lists;
 mod pages;
@@ -339,14 +340,30 @@ impl Enindex {
 
     /// Reads the event, and collects the rows that it may match.
     fn gather(&self, event: &Event, reading: &mut Reading, counts: &mut Counts) {
-        reading.read(event, &self.slots, &self.sets, self.generations);
+        reading.read(event, &self.slots, &self.sets);
         if self.unkeyed > 0 {
             self.lists.ask(keys::UNKEYED, true, reading);
         }
+        self.ask(0, reading);
+        let words = reading.present.len();
+        reading.read_words(&self.slots);
+        self.ask(words, reading);
         for dense in self.dense.iter().filter(|dense| !dense.is_empty()) {
             dense.candidates(reading);
         }
-        for place in 0..reading.present.len() {
+        self.lists.scan(reading);
+        counts.tested = reading.candidates.len();
+        counts.events = counts.events.wrapping_add(1);
+        if Observations::wants(counts.events) {
+            self.observe(reading);
+        }
+    }
+
+    /// Notes the keys that an event has by its slots, from one of them on.
+    #[inline]
+    fn ask(&self, from: usize, reading: &mut Reading) {
+        reading.view(from, &self.slots, self.generations);
+        for place in from..reading.present.len() {
             let number = reading.present[place];
             let slot = &self.slots[number];
             if slot.equalities > 0 {
@@ -362,12 +379,6 @@ impl Enindex {
                     }
                 }
             }
-        }
-        self.lists.scan(reading);
-        counts.tested = reading.candidates.len();
-        counts.events = counts.events.wrapping_add(1);
-        if Observations::wants(counts.events) {
-            self.observe(reading);
         }
     }
 

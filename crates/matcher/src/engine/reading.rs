@@ -36,6 +36,8 @@ pub(crate) struct Reading {
     pub(super) groups: Vec<u32>,
     /// Places in a list that is being scanned.
     pub(super) places: Vec<u32>,
+    /// Words to be looked up: slot, text, and hash.
+    words: Vec<(u32, u64, u64)>,
     patterns: Vec<u32>,
 }
 
@@ -59,9 +61,10 @@ impl Generations {
 }
 
 impl Reading {
-    /// Fills in the slots of an event's attributes, then the cells by view, in place of those of the event before.
+    /// Fills in the slots of an event's attributes, in place of those of the event before, except for words: those are noted, to be
+    /// looked up when what that needs has come from memory.
     #[inline]
-    pub(super) fn read(&mut self, event: &Event, slots: &Slots, sets: &Sets, generations: Generations) {
+    pub(super) fn read(&mut self, event: &Event, slots: &Slots, sets: &Sets) {
         self.clear();
         let bound = slots.bound().max(1);
         if self.keys.len() < bound {
@@ -87,7 +90,10 @@ impl Reading {
                     self.set(attribute.slot(Aspect::Order), u64::from(head_code(string.head())) << 32);
                     let word = attribute.slot(Aspect::Word);
                     if word != NO_SLOT {
-                        self.set(word, u64::from(slots.word(word, Text::of_raw(string))) << 32);
+                        match Text::of_raw(string) {
+                            Text::Short(text) => self.words.push((word, text, slots.ask_word(word, text))),
+                            text @ Text::Long(_) => self.set(word, u64::from(slots.word(word, text)) << 32),
+                        }
                     }
                     if attribute.has_patterns {
                         self.read_patterns(number, string, sets);
@@ -95,14 +101,28 @@ impl Reading {
                 }
             }
         }
+    }
+
+    /// Looks up the words that were noted.
+    #[inline]
+    pub(super) fn read_words(&mut self, slots: &Slots) {
+        for place in 0..self.words.len() {
+            let (slot, text, hash) = self.words[place];
+            self.set(slot, u64::from(slots.asked_word(slot, text, hash)) << 32);
+        }
+    }
+
+    /// Fills in the cells of slots that have a value, from one of them on.
+    #[inline]
+    pub(super) fn view(&mut self, from: usize, slots: &Slots, generations: Generations) {
         // All that lies far away is asked for before any of it is needed.
-        for &number in &self.present {
+        for &number in &self.present[from..] {
             super::simd::prefetch(&slots[number].lenses[generations.parity() as usize]);
         }
-        for &number in &self.present {
+        for &number in &self.present[from..] {
             slots[number].lenses[generations.parity() as usize].prefetch();
         }
-        for &number in &self.present {
+        for &number in &self.present[from..] {
             let slot = &slots[number];
             let key = slot.aspect.full_key(self.keys[number as usize]);
             for (parity, lens) in (0..).zip(&slot.lenses) {
@@ -168,6 +188,7 @@ impl Reading {
             }
         }
         self.present.clear();
+        self.words.clear();
         self.candidates.clear();
         self.ids.clear();
         self.groups.clear();

@@ -2,7 +2,7 @@
 
 use super::keys::{ALWAYS, SURELY, Weighed};
 use super::rows::Kind;
-use super::singles::WORDS;
+use super::singles::{UNKNOWN_SHAPE, WORDS};
 use super::table::hash_number;
 
 /// The most predicates that stand in columns; those beyond are tested in the row.
@@ -143,10 +143,10 @@ impl Shape {
         words
     }
 
-    /// A hash of what the columns are about, in whatever order.
+    /// A hash of what the columns are about, in whatever order; never [`UNKNOWN_SHAPE`].
     pub(super) fn hash(&self) -> u32 {
         let hash = |cellular: &Cellular| hash_number(u64::from(cellular.view) << 4 | cellular.about.number(), 1);
         let sum = self.cellular.iter().map(hash).fold(u64::from(self.is_complete), u64::wrapping_add);
-        (sum >> 32) as u32 ^ sum as u32
+        ((sum >> 32) as u32 ^ sum as u32).max(UNKNOWN_SHAPE + 1)
     }
 }

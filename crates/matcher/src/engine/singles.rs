@@ -26,6 +26,9 @@ pub(super) const WORDS: usize = 6;
 const WINDOW: usize = 128;
 const FREQUENT: usize = 7;
 
+/// The shape of an entry of which only the first word is known.
+pub(super) const UNKNOWN_SHAPE: u32 = 0;
+
 /// An entry to be posted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Single {
@@ -69,6 +72,18 @@ impl Singles {
     /// The first word about the cells of an entry.
     pub(super) fn first_word(&self, place: usize) -> u32 {
         self.words[self.at(FIRST, place)]
+    }
+
+    /// What is said about the cells of an entry.
+    pub(super) fn words(&self, place: usize) -> [u32; WORDS] {
+        let [first, second] = [FIRST, SECOND].map(|column| self.words[self.at(column, place)]);
+        let [_, _, a, b, c, d] = *self.words[self.details(place)].first_chunk().expect("details are so many words");
+        [first, second, a, b, c, d]
+    }
+
+    /// The row of the first entry, if only its first word was known when it was posted.
+    pub(super) fn unknown(&self) -> Option<u32> {
+        (self.len() > 0 && self.words[self.at(SHAPE, 0)] == UNKNOWN_SHAPE).then(|| self.row(0))
     }
 
     pub(super) fn push(&mut self, single: &Single) {

@@ -186,6 +186,18 @@ impl Slots {
         self.hasher.hash_one(name.as_bytes())
     }
 
+    /// Asks the processor for what looking up a short word will need; says its hash.
+    #[inline]
+    pub(super) fn ask_word(&self, slot: u32, text: u64) -> u64 {
+        self.dictionary.ask(slot, text)
+    }
+
+    /// The code of a short word with this hash.
+    #[inline]
+    pub(super) fn asked_word(&self, slot: u32, text: u64, hash: u64) -> u32 {
+        self.dictionary.asked(slot, text, hash)
+    }
+
     /// The code of a string in a slot of words.
     #[inline]
     pub(super) fn word(&self, slot: u32, text: Text<'_>) -> u32 {
