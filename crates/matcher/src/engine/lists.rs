@@ -135,7 +135,7 @@ impl Lists {
             return Vec::new();
         };
         if posting.list & INLINE != 0 {
-            // The rest of its words stays unknown.
+            // The rest of its words stays unknown until there are enough entries to choose a gate for.
             let words = std::array::from_fn(|place| if place == 0 { posting.word } else { ALWAYS });
             let first = Single { row: posting.list & !INLINE, words, id: SubscriptionId(0), shape: UNKNOWN_SHAPE };
             posting.list = self.lists.insert(List { key, ..List::default() });

@@ -13,7 +13,8 @@
 //!   ([`statistics`]), at first by what operands say, then by what events have.
 //! - **Keys.** The paper lists an entry under an attribute that each match contains. Here it is listed under a predicate that each
 //!   match satisfies, the one that events seldom do: under its code if it allows one only, else under a cell, or a run of
-//!   cells ([`keys`]). An event looks at the lists of its own codes and cells.
+//!   cells ([`keys`]). An event looks at the lists of its own codes and cells, and passes over those of which
+//!   all entries say about one view what it fails ([`gates`]).
 //! - **Subscription lists.** A list ([`lists`]) has beside each entry its predicates as words about cells; the first stand in a
 //!   column of their own and are tested first ([`singles`]). Entries of a shape that is frequent there (the same slots; [`shapes`]) stand in columns, 32 of which are
 //!   compared at once ([`columns`], [`blocks`], [`simd`]). An event strictly inside of all ranges matches for sure; whatever else is
@@ -344,10 +345,13 @@ impl Enindex {
         if self.unkeyed > 0 {
             self.lists.ask(keys::UNKEYED, true, reading);
         }
-        self.ask(0, reading);
+        // Words, and what is listed under them, come from memory while other slots are seen to.
         let words = reading.present.len();
+        reading.view(0..words, &self.slots, self.generations);
         reading.read_words(&self.slots);
-        self.ask(words, reading);
+        let all = reading.present.len();
+        reading.view(words..all, &self.slots, self.generations);
+        (words..all).chain(0..words).for_each(|place| self.ask(place, reading));
         for dense in self.dense.iter().filter(|dense| !dense.is_empty()) {
             dense.candidates(reading);
         }
@@ -359,24 +363,21 @@ impl Enindex {
         }
     }
 
-    /// Notes the keys that an event has by its slots, from one of them on.
+    /// Notes the keys that an event has by one of its slots.
     #[inline]
-    fn ask(&self, from: usize, reading: &mut Reading) {
-        reading.view(from, &self.slots, self.generations);
-        for place in from..reading.present.len() {
-            let number = reading.present[place];
-            let slot = &self.slots[number];
-            if slot.equalities > 0 {
-                let key = reading.keys[number as usize];
-                let code = codes::code_of(key);
-                self.lists.ask(keys::equality(number, code), reading.is_short(slot.aspect, key), reading);
-            }
-            for (parity, lens) in (0..).zip(&slot.lenses) {
-                if self.generations.is_live(lens.generation, parity) {
-                    let view = view(number, parity);
-                    for key in keys_of(lens, view, reading.cells[view as usize]) {
-                        self.lists.ask(key, true, reading);
-                    }
+    fn ask(&self, place: usize, reading: &mut Reading) {
+        let number = reading.present[place];
+        let slot = &self.slots[number];
+        if slot.equalities > 0 {
+            let key = reading.keys[number as usize];
+            let code = codes::code_of(key);
+            self.lists.ask(keys::equality(number, code), reading.is_short(slot.aspect, key), reading);
+        }
+        for (parity, lens) in (0..).zip(&slot.lenses) {
+            if self.generations.is_live(lens.generation, parity) {
+                let view = view(number, parity);
+                for key in keys_of(lens, view, reading.cells[view as usize]) {
+                    self.lists.ask(key, true, reading);
                 }
             }
         }

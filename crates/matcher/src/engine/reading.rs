@@ -114,15 +114,15 @@ impl Reading {
 
     /// Fills in the cells of slots that have a value, from one of them on.
     #[inline]
-    pub(super) fn view(&mut self, from: usize, slots: &Slots, generations: Generations) {
+    pub(super) fn view(&mut self, places: std::ops::Range<usize>, slots: &Slots, generations: Generations) {
         // All that lies far away is asked for before any of it is needed.
-        for &number in &self.present[from..] {
+        for &number in &self.present[places.clone()] {
             super::simd::prefetch(&slots[number].lenses[generations.parity() as usize]);
         }
-        for &number in &self.present[from..] {
+        for &number in &self.present[places.clone()] {
             slots[number].lenses[generations.parity() as usize].prefetch();
         }
-        for &number in &self.present[from..] {
+        for &number in &self.present[places.clone()] {
             let slot = &slots[number];
             let key = slot.aspect.full_key(self.keys[number as usize]);
             for (parity, lens) in (0..).zip(&slot.lenses) {
