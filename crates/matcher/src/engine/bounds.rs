@@ -1,10 +1,11 @@
 //! The codes that cells start with, so that a code's place among them is found by looking at two cache lines.
 
-/// The codes in a cache line.
-const LINE: usize = 16;
+use super::simd::{LINE, count_up_to};
+
 /// The most codes: as many as the lines that one line can be about have.
 const MOST: usize = LINE * LINE;
 
+/// The codes in a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u32; LINE]);
@@ -21,8 +22,7 @@ impl Line {
     /// How many of its codes are at most this one.
     #[inline]
     fn up_to(&self, code: u32) -> usize {
-        // Counted in 32 bits, so that the compiler makes vector code of it.
-        self.0.iter().map(|&bound| u32::from(bound <= code)).sum::<u32>() as usize
+        count_up_to(&self.0, code)
     }
 }
 

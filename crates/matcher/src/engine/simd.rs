@@ -267,6 +267,35 @@ fn find_passing_each(words: &[u32], cells: &[u8], into: &mut Vec<u32>) {
     into.truncate(start + count);
 }
 
+/// Numbers that are compared at once with one.
+pub(super) const LINE: usize = 16;
+
+/// How many numbers of a line are at most this one.
+#[inline]
+pub(super) fn count_up_to(line: &[u32; LINE], number: u32) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("popcnt") {
+        // SAFETY: the processor has the instructions, as was just asked.
+        return unsafe { count_up_to_avx512(line, number) };
+    }
+    count_up_to_each(line, number)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,popcnt")]
+fn count_up_to_avx512(line: &[u32; LINE], number: u32) -> usize {
+    use std::arch::x86_64::*;
+    // SAFETY: the line is as many bytes as are loaded.
+    let line = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+    _mm512_cmple_epu32_mask(line, _mm512_set1_epi32(number as i32)).count_ones() as usize
+}
+
+#[inline]
+fn count_up_to_each(line: &[u32; LINE], number: u32) -> usize {
+    // Counted in 32 bits, so that the compiler makes vector code of it.
+    line.iter().map(|&other| u32::from(other <= number)).sum::<u32>() as usize
+}
+
 /// The places of the ones.
 #[inline]
 pub(super) fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
@@ -463,6 +492,14 @@ mod tests {
                 find(&words, &cells, &mut into);
                 assert_eq!(into, expected);
             }
+        }
+    }
+
+    #[test]
+    fn all_variants_count_alike() {
+        let line: [u32; LINE] = std::array::from_fn(|place| [0, 5, 1 << 31, u32::MAX][place / 4]);
+        for (number, count) in [(0, 4), (4, 4), (5, 8), (1 << 31, 12), (u32::MAX - 1, 12), (u32::MAX, 16)] {
+            assert_eq!((count_up_to(&line, number), count_up_to_each(&line, number)), (count, count), "{number}");
         }
     }
 
