@@ -27,7 +27,7 @@ const MAX_REQUESTS: usize = 8_192;
 /// Batches of one client that may wait for the event loop, and what is in a batch: so many requests, or with the last so many
 /// bytes.
 const BATCHES: usize = 2;
-const BATCH_REQUESTS: usize = 256;
+const BATCH_REQUESTS: usize = 128;
 const BATCH_BYTES: usize = 128 << 10;
 /// Bytes of a status that a frame has room for, its number besides.
 const STATUS_BYTES: usize = MAX_STATUS - 64;

@@ -28,7 +28,7 @@ const MISSED: u32 = 3;
 /// Batches of one direction of a link that may wait for the event loop.
 const BATCHES: usize = 2;
 /// What is handed to the event loop at a time: so many events, or with the last so many bytes.
-const BATCH_EVENTS: usize = 256;
+const BATCH_EVENTS: usize = 128;
 const BATCH_BYTES: u64 = 128 << 10;
 
 /// What the event loop holds of a link.
