@@ -5,7 +5,7 @@ use bytes::{Buf, BytesMut};
 use enroute_wire::{WireError, first_frame_size};
 use std::collections::VecDeque;
 
-/// A piece that has so many bytes is not added to: with one frame more it mostly is still encrypted, and written, at once.
+/// A piece with more than so many bytes is a single frame: what is less is mostly encrypted, and written, at once.
 const PIECE: usize = 60 << 10;
 /// Bytes that a piece begins with at least.
 const SMALLEST: usize = 512;
@@ -41,26 +41,28 @@ impl Encoded {
         self.bytes
     }
 
-    /// Appends the frame that `encode` appends.
+    /// Appends the frame that `encode` appends, which has about `size` bytes.
     ///
     /// # Errors
     /// Those of `encode`, which must have appended nothing then.
     pub(crate) fn push(
         &mut self,
+        size: usize,
         encode: impl FnOnce(&mut BytesMut) -> Result<(), WireError>,
     ) -> Result<(), WireError> {
-        match self.pieces.back_mut().filter(|piece| piece.bytes.len() < PIECE) {
+        match self.pieces.back_mut().filter(|piece| piece.bytes.len() + size <= PIECE) {
             Some(piece) => {
                 let before = piece.bytes.len();
-                if before >= LONG && piece.bytes.capacity() - before < SMALLEST {
-                    piece.bytes.reserve(PIECE + SMALLEST - before);
+                if before + size >= LONG && piece.bytes.capacity() - before < size {
+                    piece.bytes.reserve(PIECE - before);
                 }
                 encode(&mut piece.bytes)?;
                 piece.frames += 1;
                 self.bytes += piece.bytes.len() - before;
             }
             None => {
-                let room = if self.usual >= LONG { PIECE + SMALLEST } else { self.usual.max(SMALLEST) };
+                let usual = self.usual.max(size);
+                let room = if usual >= LONG { size.max(PIECE) } else { usual.max(SMALLEST) };
                 let mut bytes = BytesMut::with_capacity(room);
                 encode(&mut bytes)?;
                 self.bytes += bytes.len();
@@ -117,7 +119,7 @@ mod tests {
     fn push(encoded: &mut Encoded, number: u64) {
         let request = enroute_broker::RequestId(number);
         let frame = ClientFrame::Publish { request, event: vec![0; 100].into() };
-        encoded.push(|out| frame.encode(out)).unwrap();
+        encoded.push(113, |out| frame.encode(out)).unwrap();
     }
 
     fn numbers(mut bytes: &[u8]) -> Vec<u64> {
@@ -150,13 +152,32 @@ mod tests {
     }
 
     #[test]
+    fn no_piece_is_moved_to_a_larger_place() {
+        for size in [100, 16_000, 70_000] {
+            let mut encoded = Encoded::default();
+            let frame = ClientFrame::Publish { request: enroute_broker::RequestId(1), event: vec![0; size].into() };
+            let push = |encoded: &mut Encoded| encoded.push(size + 13, |out| frame.encode(out)).unwrap();
+            while encoded.pieces.len() < 2 {
+                push(&mut encoded);
+            }
+            encoded.take(usize::MAX);
+            (0..2_000).for_each(|_| push(&mut encoded));
+            // It is known by now that pieces become long.
+            assert!(encoded.pieces.len() > 2);
+            for piece in encoded.pieces.iter().skip(1) {
+                assert_eq!(piece.bytes.capacity(), PIECE.max(size + 13));
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_encoded_leaves_no_trace() {
         let mut encoded = Encoded::default();
         let failure = |_: &mut BytesMut| Err(WireError::EmptyFrame);
-        assert!(encoded.push(failure).is_err());
+        assert!(encoded.push(1, failure).is_err());
         assert!(encoded.take(1).is_none());
         push(&mut encoded, 1);
-        assert!(encoded.push(failure).is_err());
+        assert!(encoded.push(1, failure).is_err());
         assert_eq!((encoded.frames(), encoded.take(9).unwrap().frames), (1, 1));
     }
 }

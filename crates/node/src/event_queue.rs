@@ -57,7 +57,7 @@ impl EventQueue {
             return Ok(Queued { put, wakes: Wakes::Nobody });
         }
         let (first, half_empty) = (state.waiting.frames() == 0, self.is_half_empty(&state));
-        if let Err(error) = state.waiting.push(|out| encode_event_frame(frame, out)) {
+        if let Err(error) = state.waiting.push(size, |out| encode_event_frame(frame, out)) {
             state.dropped += 1;
             return Err(error);
         }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn who_pushes_back_takes_what_was_under_way_and_lets_go_when_less_waits() {
         let queue = EventQueue::new(FullLink::PushBack, 2, usize::MAX);
-        let put = |sequence| queue.push(&frame(sequence, 40_000)).unwrap().put;
+        let put = |sequence| queue.push(&frame(sequence, 30_000)).unwrap().put;
         assert_eq!([1, 2, 3, 4, 5].map(put), [Put::Done, Put::Done, Put::PushBack, Put::PushBack, Put::PushBack]);
         assert_eq!((queue.waiting(), queue.dropped()), (4, 1));
         let sources = std::sync::Arc::new(tokio::sync::Semaphore::new(1));

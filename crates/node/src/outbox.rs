@@ -12,6 +12,8 @@ use tokio::time::Instant;
 
 /// Up to this many bytes of answers are put into one write.
 const BATCH_BYTES: usize = 64 << 10;
+/// What a delivery has besides its event, if the names with it are few and short.
+const DELIVERY_HEAD: usize = 64;
 
 /// Filled by the event loop, emptied by the client's writer.
 pub(crate) struct Outbox {
@@ -181,7 +183,7 @@ impl Outbox {
             SlowSubscriber::DropNewest | SlowSubscriber::Disconnect | SlowSubscriber::PushBack => Put::Done,
         };
         let (first, half_empty) = (state.deliveries.frames() == 0, self.is_half_empty(&state));
-        if let Err(error) = state.deliveries.push(|out| encode_delivery(delivery, out)) {
+        if let Err(error) = state.deliveries.push(size + DELIVERY_HEAD, |out| encode_delivery(delivery, out)) {
             tracing::error!(%error, "a delivery that cannot be encoded is dropped");
             state.dropped += 1;
         }
