@@ -5,8 +5,9 @@ use bytes::{Buf, BytesMut};
 use enroute_wire::{WireError, first_frame_size};
 use std::collections::VecDeque;
 
-/// A piece with more than so many bytes is a single frame: what is less is mostly encrypted, and written, at once.
-const PIECE: usize = 60 << 10;
+/// A piece with more than so many bytes is a single frame. With its head it is still one frame of the multiplexer; and when it lacks
+/// but a small frame, it is so much that the transport does not wait for more before it writes.
+const PIECE: usize = 62 << 10;
 /// Bytes that a piece begins with at least.
 const SMALLEST: usize = 512;
 /// One that has become so long gets room for all that a piece may have: growing by and by would copy it again and again, and
