@@ -222,25 +222,32 @@ proptest! {
 
     #[test]
     fn names_and_strings_are_checked_as_a_whole_text_would_be(
-        mut texts in proptest::collection::vec("[a\u{0}]{0,12}", 1..6),
-        is_sorted in any::<bool>(),
+        mut texts in proptest::collection::vec("(aaaaaa|aaaaaaaa)?[a\u{0}]{0,5}", 1..6),
+        is_sorted in prop::bool::weighted(0.8),
+        repeats in prop::bool::weighted(0.2),
+        last in prop_oneof![Just("büüüüü"), Just("bccccccccccc")],
         cut in any::<prop::sample::Index>(),
+        payload in "[z\u{0}]{0,9}",
     ) {
         if is_sorted {
             texts.sort();
             texts.dedup();
         }
+        if repeats {
+            texts.extend_from_within(texts.len() - 1..);
+        }
         // An event of names alone, in whatever order and cut wherever: it is one if all names are text and ascend.
-        let text = format!("{}é{}", texts.concat(), "b".repeat(9));
+        let text = texts.concat() + last;
         let mut ends: Vec<usize> = texts.iter().scan(0, |end, text| { *end += text.len(); Some(*end) }).collect();
-        ends.extend([texts.concat().len() + cut.index(12), text.len()]);
+        ends.extend([texts.concat().len() + cut.index(last.len()), text.len()]);
         ends.sort_unstable();
-        let mut bytes = Header { count: ends.len(), text: text.len(), payload: 0 }.to_bytes().to_vec();
+        let mut bytes = Header { count: ends.len(), text: text.len(), payload: payload.len() }.to_bytes().to_vec();
         let starts = || std::iter::once(0).chain(ends.iter().copied());
         for (start, end) in starts().zip(&ends) {
             bytes.extend([start as u8, 0, (end - start) as u8, CLASS_INT, 0, 0, 0, 0, 0, 0, 0, 0]);
         }
         bytes.extend(text.as_bytes());
+        bytes.extend(payload.as_bytes());
         let names: Vec<Option<&str>> = starts().zip(&ends).map(|(start, end)| text.get(start..*end)).collect();
         let is_event = names.iter().all(|name| name.is_some_and(|name| !name.is_empty()))
             && names.windows(2).all(|pair| pair[0] < pair[1]);

@@ -103,6 +103,28 @@ fn thousands_of_one_shape_under_one_key() {
     }
 }
 
+/// Entries that come when their list has a group of their shape, each a little beyond all that were there before.
+#[test]
+fn a_list_is_looked_into_wherever_its_group_has_grown_to() {
+    let mut pair = Pair::default();
+    let insert = |pair: &mut Pair, id: u64, symbol: &str, price: Test| {
+        let constraints = [Constraint::compare("symbol", Comparison::Eq, symbol), Constraint::new("price", price)];
+        pair.insert(id, &Conjunction::new(constraints).expect("none is empty").into());
+    };
+    // So many symbols that these are the keys, and limits that tell how prices are spread.
+    for id in 1_000..1_600 {
+        insert(&mut pair, id, &format!("Y{id}"), Test::compare(Comparison::Ge, (id * 7_919 % 10_000) as i64));
+    }
+    for id in 0..200 {
+        // Upwards, then downwards.
+        let step = 40 * (id as i64 % 100 + 1);
+        let (low, high, newest) = if id < 100 { (step - 300, step, step) } else { (-step, 300 - step, -step) };
+        insert(&mut pair, id, "X", Test::between(5_000 + low, 5_000 + high));
+        let event = Event::builder().attribute("symbol", "X").attribute("price", 5_000 + newest);
+        assert!(pair.compare(&event.build().expect("short")) > 0);
+    }
+}
+
 /// Entries of late attributes get the places of early ones, in bitmaps that said nothing about those attributes.
 #[test]
 fn thousands_in_bitmaps_while_attributes_come_and_go() {
