@@ -150,3 +150,33 @@ fn times_at_their_ends() {
 fn strings_at_their_ends() {
     every_test_meets_every_value(&strings());
 }
+
+#[test]
+fn names_at_their_ends() {
+    // Of up to 16 bytes the first say all. Names alike but for zeros behind them, or but for what comes behind 8 or 16 bytes.
+    let (eight, sixteen) = ("abcdefgh", "0123456789abcdef");
+    let names = ["a".to_owned(), "a\0".into(), "a\0\0".into(), "\0".into(), "\0\0".into(), "é".into(), "éé".into()];
+    let longer = [eight, sixteen].into_iter().flat_map(|name| {
+        let cut = name[..name.len() - 1].to_owned();
+        [format!("{cut}\0"), cut, name.to_owned(), format!("{name}\0"), format!("{name}y"), format!("{name}z")]
+    });
+    let names: Vec<String> = names.into_iter().chain(longer).collect();
+    let (mut engine, mut scratch) = (Enindex::new(), Scratch::default());
+    let ids = |engine: &Enindex, scratch: &mut Scratch, name: &str| {
+        let mut ids = Vec::new();
+        let event = Event::builder().attribute(name, 1).payload(b"payload".as_slice());
+        engine.matches(&event.build().expect("short"), scratch, &mut ids);
+        ids
+    };
+    for (number, name) in (0..).zip(&names) {
+        assert_eq!(ids(&engine, &mut scratch, name), [], "{name:?} is not there yet");
+        let present = Constraint::new(name.as_str(), Test::Present);
+        let filter = Conjunction::new([present]).expect("not empty").into();
+        assert!(engine.insert(SubscriptionId(number), Owner(1), &filter));
+    }
+    for (number, name) in (0..).zip(&names) {
+        assert_eq!(ids(&engine, &mut scratch, name), [SubscriptionId(number)], "{name:?}");
+        assert!(engine.remove(SubscriptionId(number)));
+        assert_eq!(ids(&engine, &mut scratch, name), [], "{name:?} is no longer there");
+    }
+}
