@@ -28,6 +28,8 @@ const GROUP_BITS: u32 = 11;
 const PLACE_BITS: u32 = 20;
 /// Of lists of this length all is known that a gate is chosen by.
 const LEAST_GATED: usize = 4;
+/// In longer lists no gate is chosen anew, for which all entries would have to be walked through.
+const MOST_GATED: usize = 4_096;
 /// Lists have groups from this length on.
 const LEAST_LIST: usize = 16;
 
@@ -77,7 +79,8 @@ impl List {
     fn gate(&mut self, gate: u32, single: &Single) -> u32 {
         self.since += 1;
         let due = if gate == ALWAYS { self.len() / 16 } else { self.len() };
-        if self.len() < LEAST_GATED || (self.since as usize) < due || self.grouped > 0 {
+        let may_choose = (LEAST_GATED..=MOST_GATED).contains(&self.len()) && self.grouped == 0;
+        if !may_choose || (self.since as usize) < due {
             return gates::widened(gate, &single.words);
         }
         self.since = 0;
